@@ -266,6 +266,30 @@ TEST_CASE("a checkpoint of as many other rows is refused, and one that does not 
   CHECK(nlohmann::json::parse(written)["rows_checksum"].get<std::string>().size() == 16);
 }
 
+TEST_CASE("a run that goes on with other rows to evaluate on says that its losses do not compare") {
+  const TinyJob job;
+  const fs::path rows = job.output("evaluation.jsonl");
+  std::ofstream(rows) << R"({"text": "w1 w2 w3 w4"})" << "\n";
+  const std::vector<std::string> evaluation = {"--test_datasets", "[{path: " + rows.string() + ", type: completion}]",
+                                               "--eval_steps", "3"};
+  const auto train = [&](std::vector<std::string> options) {
+    options.insert(options.end(), evaluation.begin(), evaluation.end());
+    return run_spillway(job.train("run", options));
+  };
+  REQUIRE(train({"--max_steps", "3"}).status == 0);
+  const std::string checkpoint = (job.output("run") / "checkpoint-3").string();
+  const auto resumed = [&] { return train({"--resume_from_checkpoint", checkpoint, "--max_steps", "6"}); };
+  const Finished same = resumed();
+  REQUIRE(same.status == 0);
+  CHECK(same.err.find("evaluated on other rows") == std::string::npos);
+  std::ofstream(rows) << R"({"text": "w5 w6 w7 w8"})" << "\n";
+  const Finished other = resumed();
+  CAPTURE(other.err);
+  REQUIRE(other.status == 0);
+  CHECK(other.err.find("checkpoint-3/spillway_state.json: the run was evaluated on other rows so far") !=
+        std::string::npos);
+}
+
 TEST_CASE("a checkpoint with a damaged tensor is refused by its name, whichever of its files holds it") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);

@@ -43,7 +43,7 @@ import peft
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, LlamaConfig,
                           Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, SeedOssConfig, SmolLM3Config)
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
@@ -82,7 +82,7 @@ SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_
 
 
 def model_specs():
-    """name -> (config, dtype on disk, shard size or None, config style)"""
+    """name -> (config, dtype on disk, shard size or None, config style: of transformers 4 or 5, or of Gemma 4's files)"""
     llama3 = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
               "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
     linear = {"rope_type": "linear", "rope_theta": 5000.0, "factor": 2.5}
@@ -213,6 +213,17 @@ def model_specs():
         "cohere2": (Cohere2Config(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, sliding_window=6, logit_scale=0.6,
                                   layer_types=["sliding_attention", "full_attention", "sliding_attention"],
                                   rope_parameters=plain), torch.bfloat16, None, 5),
+        # The layer in the middle has a window, and heads of another size; the others have fewer keys, which are their values.
+        "gemma4": (Gemma4TextConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=12, global_head_dim=16,
+                                    num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
+                                    sliding_window=6, final_logit_softcapping=8.0,
+                                    layer_types=["full_attention", "sliding_attention", "full_attention"],
+                                    rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                                                     "full_attention": {"rope_type": "proportional", "rope_theta": 10000.0,
+                                                                        "partial_rotary_factor": 0.5}}), torch.bfloat16, None, 5),
+        # A window, then none; ropes as config.json leaves them out.
+        "gemma4_unified": (Gemma4UnifiedTextConfig(**SMALL, num_key_value_heads=2, head_dim=12, global_head_dim=16, sliding_window=6,
+                                                   tie_word_embeddings=False), torch.float32, None, "global"),
     }
 
 
@@ -247,15 +258,19 @@ def make_batches():
 def randomise(model, seed):
     """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter. Gemma's norms add their 1 themselves."""
     generator = torch.Generator().manual_seed(seed)
-    around_zero = model.config.model_type.startswith("gemma")
+    around_zero = model.config.model_type.startswith("gemma") and not model.config.model_type.startswith("gemma4")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1 or name.endswith("_proj_bias"):
                 noise = torch.randn(parameter.shape, generator=generator) * 0.2
                 parameter.copy_(noise if around_zero or name.endswith("bias") else 1 + noise)
+            if model.config.model_type.startswith("gemma4") and name.endswith("q_norm.weight"):
+                parameter.mul_(0.25)  # nothing else keeps scores small, and so softmaxes from being a choice of one token
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.2)
+            if name.endswith("layer_scalar"):
+                buffer.copy_(1 + torch.randn(buffer.shape, generator=generator) * 0.2)
 
 
 def write_config_in_style_of_4(folder):
@@ -278,6 +293,17 @@ def write_config_in_style_of_4(folder):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
+def write_config_with_global_heads(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    (own,) = {json.dumps(layer) for layer in config.pop("per_layer_config").values()}
+    own = json.loads(own)
+    config["global_head_dim"] = own["head_dim"]
+    config["num_global_key_value_heads"] = own.get("num_key_value_heads")
+    del config["rope_parameters"]
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
 def write_model(folder, spec, seed):
     config, dtype, shard_size, style = spec
     torch.manual_seed(seed)
@@ -287,6 +313,8 @@ def write_model(folder, spec, seed):
     (folder / "generation_config.json").unlink(missing_ok=True)
     if style == 4:
         write_config_in_style_of_4(folder)
+    if style == "global":
+        write_config_with_global_heads(folder)
     if folder.name in MXFP4:
         quantise_experts(folder)
 
@@ -651,6 +679,8 @@ def rope_goldens():
         "ministral 3": (128, ministral3),
         "longrope": (96, longrope),
         "longrope with a factor": (96, {**longrope, "attention_factor": 1.5}),
+        "gemma 4": (512, {"rope_type": "proportional", "rope_theta": 1000000.0, "partial_rotary_factor": 0.25}),
+        "proportional by 4": (24, {"rope_type": "proportional", "rope_theta": 10000.0, "partial_rotary_factor": 0.3, "factor": 4.0}),
     }
     result = []
     for name, (head_dim, rope) in cases.items():

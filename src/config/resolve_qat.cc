@@ -60,7 +60,7 @@ void check_group(const Resolution& r) {
   } else if (r.keys.qat_weight_dtype == FakeDtype::kFloat8) {
     r.ignore(kGroup, "fp8 weights have a scale for each row");
   } else if (r.given(kGroup)) {
-    const int64_t fixed = r.keys.qat_weight_dtype == FakeDtype::kNvfp4 ? 16 : 32;
+    const int64_t fixed = fixed_group_of(find_pair(r.keys)->of_weights.front());
     if (group != fixed)
       throw input_error(r.where(kGroup), "expected {} for {}, got {}; remove the key", fixed,
                         word_of(r.keys.qat_weight_dtype), group);

@@ -48,11 +48,9 @@ DatasetSummary read_datasets(std::span<const DatasetConfig> configs, const RowOp
   RowPipeline pipeline(preparation.threads, collector, preparation.progress);
   for (size_t i = 0; i < configs.size(); ++i) {
     pipeline.read(readers[i], *builders[i]);
-    if (options.objective != Objective::kUnpaired) continue;
     pipeline.finish();
     collector.end_dataset();
   }
-  pipeline.finish();
   if (collector.summary().rows == 0) throw no_rows(configs, collector.summary());
   return collector.summary();
 }
@@ -86,6 +84,22 @@ Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& 
   return {RowTable(rows), summary};
 }
 
+namespace {
+
+Json to_json(const std::vector<DatasetSummary::Answers>& by_dataset) {
+  Json list = Json::array();
+  for (const auto& [rows, with_end] : by_dataset) list.push_back({{"rows", rows}, {"with_end", with_end}});
+  return list;
+}
+
+std::vector<DatasetSummary::Answers> answers_from_json(const Json& list) {
+  std::vector<DatasetSummary::Answers> by_dataset;
+  for (const Json& one : list) by_dataset.push_back({.rows = one.at("rows"), .with_end = one.at("with_end")});
+  return by_dataset;
+}
+
+}  // namespace
+
 Json to_json(const DatasetSummary& summary) {
   const auto& dropped = summary.dropped;
   return {{"rows_read", summary.rows_read},
@@ -95,8 +109,7 @@ Json to_json(const DatasetSummary& summary) {
           {"tokens_cut", summary.tokens_cut},
           {"tokens_too_long", summary.tokens_too_long},
           {"left_out", to_json(summary.left_out)},
-          {"answers", summary.answers},
-          {"answers_with_end", summary.answers_with_end},
+          {"answers", to_json(summary.answers)},
           {"ends", summary.ends},
           {"lengths", to_json(summary.lengths)},
           {"dropped",
@@ -116,8 +129,7 @@ DatasetSummary summary_from_json(const Json& json) {
           .tokens_cut = json.at("tokens_cut"),
           .tokens_too_long = json.at("tokens_too_long"),
           .left_out = left_out_from_json(json.at("left_out")),
-          .answers = json.at("answers"),
-          .answers_with_end = json.at("answers_with_end"),
+          .answers = answers_from_json(json.at("answers")),
           .ends = json.at("ends"),
           .lengths = lengths_from_json(json.at("lengths")),
           .dropped = {.empty = dropped.at("empty"),

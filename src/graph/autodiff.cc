@@ -67,6 +67,13 @@ ValueId VjpContext::take_first_term(int i) {
   return is_accumulator ? kNone : take_addend(i);
 }
 
+Operation* VjpContext::last_of_sum(int i) {
+  const ValueId sum = nth(cotangents_, input(i));
+  Operation& last = builder_.graph().ops.back();
+  if (sum == kNone || last.outputs != std::vector<ValueId>{sum} || last.block != op().block) return nullptr;
+  return std::count(cotangents_.begin(), cotangents_.end(), sum) == 1 ? &last : nullptr;
+}
+
 void VjpContext::add(int i, ValueId cotangent) {
   ValueId& sum = nth(cotangents_, input(i));
   sum = sum == kNone ? cotangent : sum_(builder_, sum, cotangent);

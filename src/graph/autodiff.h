@@ -51,6 +51,9 @@ class VjpContext {
   // Does the same for a caller that begins its own sum with it: returns kNone in place of an accumulator, to which
   // add() then adds.
   [[nodiscard]] ValueId take_first_term(int i);
+  // Returns the operation that has just been appended, in the block of this one, if it gives the sum collected so far
+  // for input i and nothing else has this sum; else null. What this vjp has for the input may then be added there.
+  [[nodiscard]] Operation* last_of_sum(int i);
   // Adds `cotangent` to the sum of input i.
   void add(int i, ValueId cotangent);
 

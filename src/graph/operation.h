@@ -87,6 +87,9 @@ struct OpDef {
   // up the rows. -1: none.
   int8_t table_input = -1;
 
+  // The first of the two inputs through which a second product may join the operation's sums (ops/matmul); -1: none.
+  int8_t tail_input = -1;
+
   // Fills an integer output as a run would: its numbers are indices, which decide what the kernels that read them
   // touch, and these are also timed without a run. `inputs` are the operation's types, with the rows that `view` has.
   // Null: no output holds indices.

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/index.h"
 #include "base/sizes.h"
 #include "data/batch.h"
 
@@ -115,6 +116,29 @@ std::string ends_remedy(const std::vector<data::DatasetConfig>& datasets, const 
          "(chatml); in rows of text, write it behind the answer";
 }
 
+// Warns if a model does not learn to stop from the answers of all datasets, or of one of them: it then stops behind
+// some answers alone.
+void warn_of_ends(const std::vector<data::DatasetConfig>& datasets, const data::RowOptions& options,
+                  const data::DatasetSummary& summary, std::vector<std::string>& warnings) {
+  std::vector<data::DatasetConfig> without;
+  std::string paths;
+  int64_t rows = 0;
+  bool others_have_ends = false;
+  for (int64_t i = 0; i < std::min(std::ssize(datasets), std::ssize(summary.answers)); ++i) {
+    const auto& answers = nth(summary.answers, i);
+    others_have_ends |= answers.with_end > 0;
+    if (answers.rows == 0 || answers.with_end > 0) continue;
+    without.push_back(nth(datasets, i));
+    paths += fmt::format("{}{}", paths.empty() ? "" : ", ", nth(datasets, i).path);
+    rows += answers.rows;
+  }
+  if (without.empty()) return;
+  warnings.push_back(fmt::format(
+      "datasets: the end of the answer is a target in none of {} rows{}, so that the model does not learn to stop{}; {}",
+      rows, others_have_ends ? " of " + paths : "", others_have_ends ? " behind them" : "",
+      ends_remedy(without, options, summary)));
+}
+
 // Warns of preferences from which a model learns little: all prompts are empty but for a BOS, or answers are the same.
 void warn_of_preferences(std::string_view key, data::Objective objective, const data::RowTable& rows,
                          std::vector<std::string>& warnings) {
@@ -155,12 +179,7 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
     warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
   if (summary.left_out.any())
     warnings.push_back(fmt::format("{}: {}", key, data::left_out_warning(summary.left_out, summary.rows)));
-  if (key == "datasets" && summary.answers > 0 && summary.answers_with_end == 0) {
-    warnings.push_back(
-        fmt::format("{}: the end of the answer is a target in none of {} rows, so that the model does not learn to "
-                    "stop; {}",
-                    key, summary.answers, ends_remedy(datasets, options, summary)));
-  }
+  if (key == "datasets") warn_of_ends(datasets, options, summary, warnings);
   warn_of_preferences(key, options.objective, read.rows, warnings);
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });

@@ -146,7 +146,7 @@ TEST_CASE("where in no row the end of an answer is a target is one warning with 
   auto datasets = of_type("chat_template");
   const auto warnings = [&](const char* key = "datasets") { return data_warnings(key, datasets, options, read); };
   CHECK(warnings().empty());  // nothing is known of answers
-  read.summary.answers = 20;
+  read.summary.answers = {{.rows = 20}};
   REQUIRE(warnings().size() == 1);
   CHECK(has(warnings().front(), "datasets: the end of the answer is a target in none of 20 rows"));
   CHECK(has(warnings().front(), "name the token that ends an answer in eot_tokens"));
@@ -156,6 +156,19 @@ TEST_CASE("where in no row the end of an answer is a target is one warning with 
   read.summary.truncated = 20;
   CHECK(has(warnings().back(), "all rows are cut; raise sequence_len"));
   read.summary.truncated = 0;
-  read.summary.answers_with_end = 1;
+  read.summary.answers.front().with_end = 1;
   CHECK(warnings().empty());
+}
+
+TEST_CASE("a dataset in which no end of an answer is a target is named beside others that have ends") {
+  data::Dataset read = rows_of(5);
+  auto datasets = of_type("chat_template");
+  datasets.front().path = "with_ends.jsonl";
+  datasets.push_back(datasets.front());
+  datasets.back().path = "without.jsonl";
+  read.summary.answers = {{.rows = 20, .with_end = 19}, {.rows = 7}};
+  const auto warnings = data_warnings("datasets", datasets, {}, read);
+  REQUIRE(warnings.size() == 1);
+  CHECK(has(warnings.front(), "the end of the answer is a target in none of 7 rows of without.jsonl, so that the model "
+                              "does not learn to stop behind them; name the token"));
 }

@@ -55,8 +55,8 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
 
 // Initialises a weight as transformers does for a model that it makes from a config.
 void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
-  if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kBias) {
-    const double content = p.role == ParameterRole::kNorm ? fresh.norm : 0;
+  if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kScale || p.role == ParameterRole::kBias) {
+    const double content = p.role == ParameterRole::kNorm ? fresh.norm : p.role == ParameterRole::kScale ? 1 : 0;
     std::fill(values.begin(), values.end(), static_cast<float>(content));
     return;
   }

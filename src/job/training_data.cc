@@ -101,11 +101,11 @@ class RowLoader {
     data::Dataset first;
     try {
       for (const data::DatasetConfig& dataset : settings_.datasets) {
+        auto& answers = first.summary.answers.emplace_back();
         if (dataset.type.name == "pretrain" || dataset.type.name == "completion") continue;
         const auto one = data::summary_of_first(dataset, options, *tokenizer_, kRecords);
         first.summary.rows += one.rows;
-        first.summary.answers += one.answers;
-        first.summary.answers_with_end += one.answers_with_end;
+        answers = one.answers.front();
         first.summary.ends.insert(one.ends.begin(), one.ends.end());
       }
     } catch (const InputError&) {

@@ -310,7 +310,8 @@ std::vector<std::string> saved_weights(const ParameterTable& parameters, const L
   const auto saved_by = [&](const LoraOptions& options) {
     std::vector<std::string> names;
     for (const Parameter& p : parameters) {
-      if (p.is_written() && is_saved_in_full(options, p.name)) names.push_back(p.name);
+      const bool may_train = p.is_written() && p.role != ParameterRole::kBuffer;
+      if (may_train && is_saved_in_full(options, p.name)) names.push_back(p.name);
     }
     return names;
   };

@@ -78,6 +78,13 @@ Parameter Layers::named_parameter(ParameterRole role, const std::string& alone, 
           .source = {in_files, shape}};
 }
 
+ValueId Layers::buffer(const std::string& name, const std::string& module, const Shape& shape) {
+  Parameter buffer = named_parameter(ParameterRole::kBuffer, name, module, shape);
+  buffer.dtype = DType::kF32;
+  buffer.trained = false;
+  return add(std::move(buffer)).value();
+}
+
 ValueId Layers::constant(std::string name, std::vector<float> content) {
   const Shape shape = {std::ssize(content)};
   return add({.name = std::move(name), .role = ParameterRole::kConstant, .shape = shape, .content = std::move(content)})
@@ -91,13 +98,13 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
   const Parameter added = add(std::move(w));  // a copy: the table grows
   if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
-  ValueId update = kNone;
-  if (is_adapted(layer) && !options_.adapter_is_off) update = product_of_factors(adapter(layer, x));
+  ops::ProductTail update;
+  if (is_adapted(layer) && !options_.adapter_is_off) update = update_of(adapter(layer, x));
   // In bf16 an update that came onto the finished sum would mostly be rounded away, and always one that came onto the
   // residual stream: it goes into the sums of the product, in f32, and only what they give joins the stream.
   const bool joins_late = is_adapted(layer) && residual != kNone;
   const ValueId bias = bias_of(layer);
-  const ValueId y = product(added, x, {.addend = is_adapted(layer) ? update : residual, .bias = bias});
+  const ValueId y = product(added, x, {.addend = joins_late ? kNone : residual, .bias = bias, .tail = update});
   return joins_late ? ops::add(builder_, y, residual) : y;
 }
 
@@ -127,9 +134,8 @@ Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
 }
 
 // scale * B A x.
-ValueId Layers::product_of_factors(const Adapter& adapter) {
-  return ops::matmul(builder_, ops::linear(builder_, adapter.x, adapter.a), adapter.b,
-                     {.transpose_b = true, .alpha = adapter.scale});
+ops::ProductTail Layers::update_of(const Adapter& adapter) {
+  return {.a = ops::linear(builder_, adapter.x, adapter.a), .b = adapter.b, .alpha = adapter.scale};
 }
 
 // DoRA (Liu et al., 2024) as PEFT computes it: residual + k (W + s B A) x + b, with k = m / |W + s B A| by row, whose
@@ -142,13 +148,15 @@ ValueId Layers::decomposed_linear(const LinearLayer& layer, const Parameter& w, 
   }
   const Adapter factors = adapter(layer, x);
   const ValueId k = magnitude_over_norm(w, factors);
-  const ValueId bias = bias_of(layer), update = product_of_factors(factors);
+  const ValueId bias = bias_of(layer);
+  const ops::ProductTail update = update_of(factors);
   if (!is_dropped()) {
-    const ValueId y = product(w, x, {.addend = update});
+    const ValueId y = product(w, x, {.tail = update});
     return ops::scale_columns(builder_, y, k, {.bias = bias, .addend = residual});
   }
   // The small terms first, so that they are not rounded away.
-  ValueId more = ops::scale_columns(builder_, update, k);
+  const ValueId factors_x = ops::matmul(builder_, update.a, update.b, {.transpose_b = true, .alpha = update.alpha});
+  ValueId more = ops::scale_columns(builder_, factors_x, k);
   more = ops::scale_columns(builder_, product(w, factors.x), k, {.shift = -1, .addend = more});
   const ValueId y = product(w, x, {.addend = more, .bias = bias});
   return residual == kNone ? y : ops::add(builder_, y, residual);

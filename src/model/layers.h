@@ -54,6 +54,8 @@ class Layers {
   // The same with its own name.
   [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
+  // Adds a buffer of the model's files, which no training changes, in f32.
+  ValueId buffer(const std::string& name, const std::string& module, const Shape& shape);
   // Adds a constant that is computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
   // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
@@ -90,7 +92,7 @@ class Layers {
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
   ValueId bias_of(const LinearLayer& layer);
   ValueId product(const Parameter& w, ValueId x, const ops::LinearOptions& options = {});
-  ValueId product_of_factors(const Adapter& adapter);
+  ops::ProductTail update_of(const Adapter& adapter);
   ValueId magnitude_over_norm(const Parameter& w, const Adapter& adapter);
   ValueId decomposed_linear(const LinearLayer& layer, const Parameter& w, ValueId x, ValueId residual);
 

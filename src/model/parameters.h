@@ -35,6 +35,7 @@ enum class ParameterRole : uint8_t {
   kLoraStart,   // f32, what a factor started as where the base is without it: nothing reads it but what saves
   kConstant,    // computed from the config
   kSinks,       // [heads], logits that join the softmaxes of attention
+  kScale,       // [numbers], which scale what a router reads or gives, or are an activation's
   kBuffer,      // of the model's files: forward passes read it, no training changes it
 };
 
@@ -109,9 +110,7 @@ struct Parameter {
   // Returns true if a written model folder holds it, which includes new scores.
   [[nodiscard]] bool is_written() const { return is_of_model() || is_score(); }
   [[nodiscard]] bool is_score() const { return role == ParameterRole::kScore || role == ParameterRole::kScoreBias; }
-  [[nodiscard]] bool is_of_mixture() const {
-    return role == ParameterRole::kExpert || role == ParameterRole::kRouter || role == ParameterRole::kBuffer;
-  }
+  [[nodiscard]] bool is_of_mixture() const { return role == ParameterRole::kExpert || role == ParameterRole::kRouter; }
   [[nodiscard]] bool is_factor() const { return role == ParameterRole::kLoraA || role == ParameterRole::kLoraB; }
   [[nodiscard]] bool has_row_per_token() const {
     return role == ParameterRole::kEmbedding || role == ParameterRole::kHead;

@@ -71,7 +71,7 @@ HWY_INLINE Truth operator!=(Number a, Number b) { return {hn::Ne(a.v, b.v)}; }
 namespace math {
 
 HWY_INLINE Number sqrt(Number x) { return hn::Sqrt(x.v); }
-HWY_INLINE Number exp(Number x) { return hn::Exp(Floats(), x.v); }
+HWY_INLINE Number exp(Number x) { return exp_of(x.v); }
 HWY_INLINE Number abs(Number x) { return hn::Abs(x.v); }
 // Returns the larger one, b if one of them is NaN.
 HWY_INLINE Number max(Number a, Number b) { return hn::Max(a.v, b.v); }

@@ -49,6 +49,7 @@ Json to_json(const TrainingPosition& position) {
                {"rows", position.rows},
                {"rows_checksum", position.rows_checksum},
                {"steps_per_epoch", position.steps_per_epoch}};
+  if (!position.evaluation_checksum.empty()) json["evaluation_checksum"] = position.evaluation_checksum;
   if (const auto& stream = position.stream)
     json["stream"] = {{"epoch", stream->epoch},
                       {"block", stream->block},
@@ -74,6 +75,7 @@ TrainingPosition position_from_json(const Json& json) {
                             .num_tokens = json.at("num_tokens"),
                             .rows = json.at("rows"),
                             .rows_checksum = json.value("rows_checksum", ""),
+                            .evaluation_checksum = json.value("evaluation_checksum", ""),
                             .steps_per_epoch = json.at("steps_per_epoch")};
   if (json.contains("stream")) {
     const Json& stream = json["stream"];
@@ -154,6 +156,17 @@ void check_data(const std::string& path, const TrainingPosition& position, const
                       "adapter)",
                       position.rows);
   }
+}
+
+// A run may be evaluated on other rows from here on, but what it compares does not say so.
+void warn_of_evaluation(const std::string& path, const TrainingPosition& position, const TrainingPosition& expected) {
+  const std::string &before = position.evaluation_checksum, &now = expected.evaluation_checksum;
+  if (before.empty() || now.empty() || before == now) return;
+  log_warning(
+      "{}: the run was evaluated on other rows so far; its eval_loss from here on does not compare with those "
+      "before, nor does the best of them (load_best_model_at_end, early stopping) mean anything: begin a new run for "
+      "that",
+      path);
 }
 
 // Rewards of another model would change the training.
@@ -296,6 +309,7 @@ void check_checkpoint(const CheckpointRecord& checkpoint, const TrainingPosition
   const TrainingPosition& position = checkpoint.position;
   const std::string path = (checkpoint.folder / kPositionFile).string();
   check_data(path, position, expected);
+  warn_of_evaluation(path, position, expected);
   const std::string other = position.base.empty() ? "" : difference(position.base, expected.base);
   if (!other.empty()) {
     throw input_error("base_model",

@@ -36,7 +36,8 @@ struct TrainingPosition {
   int64_t num_tokens = 0;  // seen so far
   // The data, so that another data set is noticed.
   int64_t rows = 0;
-  std::string rows_checksum;  // data::RowTable::checksum; empty: not known
+  std::string rows_checksum;        // data::RowTable::checksum; empty: not known
+  std::string evaluation_checksum;  // of the rows that evaluations read; empty: none, or not known
   int64_t steps_per_epoch = 0;
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream

@@ -17,6 +17,12 @@ enum class FakeFormat : uint8_t {
   kNvfp4,         // 16: e2m1 in steps of an e4m3, which is in steps of the whole tensor's
 };
 
+// Returns the group that a format fixes; 0: none.
+[[nodiscard]] constexpr int64_t fixed_group_of(FakeFormat format) {
+  if (format == FakeFormat::kMxfp4) return 32;
+  return format == FakeFormat::kNvfp4 ? 16 : 0;
+}
+
 // The rounding of a model in training. Linear layers, the head among them, compute with rounded weights and inputs.
 struct FakeQuantisation {
   std::vector<FakeFormat> weights, inputs;  // one after another

@@ -52,6 +52,7 @@ class TokenData final : public RunData {
     return training_length(job_.config.schedule, job_.config.data.batches, data_, listeners_.packing);
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
+    if (!data_.validation.empty()) position.evaluation_checksum = data_.validation.checksum();
     if (data_.stream) {
       position.stream.emplace();
       position.stream_identity = data::stream_identity(*data_.stream);
@@ -100,6 +101,7 @@ class PromptData final : public RunData {
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = std::ssize(job_.online->training);
     position.rows_checksum = prompts_checksum(job_.online->training);
+    if (has_evaluation()) position.evaluation_checksum = prompts_checksum(job_.online->validation);
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
@@ -137,6 +139,7 @@ class ClipData final : public RunData {
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = order_.rows;
     position.rows_checksum = sets_.training.rows->checksum();
+    if (has_evaluation()) position.evaluation_checksum = sets_.validation.rows->checksum();
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession&, const TrainingLength& length,

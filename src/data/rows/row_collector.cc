@@ -52,6 +52,7 @@ void RowCollector::add(Row row, std::string_view where) {
 void RowCollector::end_dataset() {
   take_later();
   records_ = 0;
+  summary_.answers.push_back(std::exchange(answers_, {}));
 }
 
 void RowCollector::take_later() {
@@ -114,7 +115,7 @@ void RowCollector::take(Row row, std::string_view where) {
 // Counts the ends of answers; a truncated row may have lost them.
 void RowCollector::count_ends(const Row& row) {
   if (!row.ends.has_answer) return;
-  ++summary_.answers;
+  ++answers_.rows;
   bool has_end = false;
   const auto look_in = [&](std::span<const int32_t> targets) {
     for (const int32_t id : row.ends.ids) {
@@ -128,7 +129,7 @@ void RowCollector::count_ends(const Row& row) {
   } else {
     look_in(row.labels);
   }
-  summary_.answers_with_end += has_end ? 1 : 0;
+  answers_.with_end += has_end ? 1 : 0;
 }
 
 }  // namespace spillway::data

@@ -26,8 +26,13 @@ struct DatasetSummary {
   int64_t tokens = 0;                           // of the rows that are kept
   int64_t tokens_cut = 0, tokens_too_long = 0;  // that truncated rows lost; of rows that are dropped as too long
   LeftOutParts left_out;                        // of the rows that are kept
-  int64_t answers = 0, answers_with_end = 0;    // rows with an answer; those of them where its end is learned
-  std::set<int32_t> ends;                       // tokens that end answers and are learned
+  // Of each dataset: its rows with an answer, and those of them where the answer's end is learned.
+  struct Answers {
+    int64_t rows = 0, with_end = 0;
+    bool operator==(const Answers&) const = default;
+  };
+  std::vector<Answers> answers;
+  std::set<int32_t> ends;  // tokens that end answers and are learned
   LengthTally lengths;  // of all rows, before anything is cut or dropped; of preferences with the longer completion
   struct Dropped {
     int64_t empty = 0, too_short = 0, too_long = 0, no_targets = 0, duplicate = 0;
@@ -47,8 +52,8 @@ class RowCollector {
   void add_record();
   // Adds a row of the last record. Throws InputError at `where` for a row that is too long, if the options say so.
   void add(Row row, std::string_view where);
-  // Call it after the last record of a dataset: where pairs become unpaired rows, TRL takes the chosen completions of
-  // every 1000 records before the rejected ones.
+  // Call it after the last record of a dataset, whose answers are counted apart. Where pairs become unpaired rows, TRL
+  // takes the chosen completions of every 1000 records before the rejected ones.
   void end_dataset();
   [[nodiscard]] const DatasetSummary& summary() const { return summary_; }
 
@@ -70,6 +75,7 @@ class RowCollector {
   RowSink& sink_;
   DatasetSummary summary_;
   int64_t rows_of_record_ = 0, records_ = 0;  // of the dataset
+  DatasetSummary::Answers answers_;           // of the dataset
   std::vector<std::pair<Row, std::string>> later_;
   std::unordered_set<Hash128, HashOf> seen_;
   std::vector<int32_t> hashed_;  // of one row

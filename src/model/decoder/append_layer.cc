@@ -7,6 +7,7 @@
 #include "model/decoder/experts.h"
 #include "model/decoder/feed_forward.h"
 #include "model/decoder/latent_attention.h"
+#include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
 
 namespace spillway {
@@ -25,9 +26,7 @@ class LayerBuilder {
     if (layer_.attention.latent) attended = narrow_to_values(builder(), layer_.attention, attended);
     stream = add_branch(output_projection(), attended, stream, layer_.norms.after_attention);
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    if (layer_.mixture) return add_mixture(y, stream);
-    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
-    return add_branch(mlp.down_projection(), mlp.inner(y), stream, layer_.norms.after_feed_forward);
+    return scaled(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
   }
 
  private:
@@ -42,6 +41,19 @@ class LayerBuilder {
   [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after) {
     if (norm_after.empty() && parts_.config().residual_scale == 1) return parts_.layers().linear(last, x, stream);
     return parts_.join(stream, norm(parts_.layers().linear(last, x), norm_after));
+  }
+
+  // Returns stream + residual_scale * norm(feed_forward(x)).
+  [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
+    const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + "mlp");
+    return add_branch(mlp.down_projection(), mlp.inner(x), stream, layer_.norms.after_feed_forward);
+  }
+
+  // Returns the stream times the layer's scalar, if it has one.
+  [[nodiscard]] ValueId scaled(ValueId stream) {
+    if (!layer_.has_scalar) return stream;
+    const std::string module = prefix_.substr(0, prefix_.size() - 1);
+    return ops::scale_by(builder(), stream, parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}));
   }
 
   // Returns stream + residual_scale * norm(mixture(x)).
@@ -73,7 +85,7 @@ class LayerBuilder {
     };
     if (!layer_.attention.is_fused) {
       const ValueId q = project("q_proj", queries), k = project("k_proj", keys);
-      return {.q = q, .k = k, .v = project("v_proj", keys)};
+      return {.q = q, .k = k, .v = layer_.attention.values_are_keys ? k : project("v_proj", keys)};
     }
     const ValueId all = project("qkv_proj", queries + 2 * keys);
     const std::vector<ValueId> parts = ops::split_columns(builder(), all, {queries, keys, keys});
@@ -92,6 +104,7 @@ class LayerBuilder {
       heads.q = parts_.norm(heads.q, prefix_ + "self_attn.q_norm", queries);
       heads.k = parts_.norm(heads.k, prefix_ + "self_attn.k_norm", keys);
     }
+    if (attention.normalises_values) heads.v = parts_.plain_norm(heads.v, attention.head_dim);
     if (attention.rope) parts_.rotate(heads, *attention.rope);
     if (attention.has_sinks) {
       const std::string module = prefix_ + "self_attn";

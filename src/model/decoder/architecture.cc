@@ -12,13 +12,14 @@ namespace spillway {
 namespace {
 
 constexpr std::array kArchitectures = {
-    &architectures::kLlama,      &architectures::kMistral,    &architectures::kQwen2,      &architectures::kQwen3,
-    &architectures::kGemma2,     &architectures::kGemma3,     &architectures::kPhi3,       &architectures::kGlm4,
-    &architectures::kMinistral3, &architectures::kGranite,    &architectures::kSmolLm3,    &architectures::kOlmo2,
-    &architectures::kArcee,      &architectures::kSeedOss,    &architectures::kGemma,      &architectures::kOlmo3,
-    &architectures::kCohere,     &architectures::kCohere2,    &architectures::kMixtral,    &architectures::kQwen2Moe,
-    &architectures::kQwen3Moe,   &architectures::kOlmoe,      &architectures::kGlm4Moe,    &architectures::kGptOss,
-    &architectures::kDeepseekV2, &architectures::kDeepseekV3, &architectures::kGlm4MoeLite};
+    &architectures::kLlama,        &architectures::kMistral,    &architectures::kQwen2,       &architectures::kQwen3,
+    &architectures::kGemma2,       &architectures::kGemma3,     &architectures::kPhi3,        &architectures::kGlm4,
+    &architectures::kMinistral3,   &architectures::kGranite,    &architectures::kSmolLm3,     &architectures::kOlmo2,
+    &architectures::kArcee,        &architectures::kSeedOss,    &architectures::kGemma,       &architectures::kOlmo3,
+    &architectures::kCohere,       &architectures::kCohere2,    &architectures::kMixtral,     &architectures::kQwen2Moe,
+    &architectures::kQwen3Moe,     &architectures::kOlmoe,      &architectures::kGlm4Moe,     &architectures::kGptOss,
+    &architectures::kDeepseekV2,   &architectures::kDeepseekV3, &architectures::kGlm4MoeLite, &architectures::kGemma4,
+    &architectures::kGemma4Unified};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

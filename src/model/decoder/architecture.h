@@ -35,6 +35,8 @@ struct RopeDefaults {
   double local_theta = 0;   // above 0: layers with a window are rotated by a second rope, with this base
   bool is_partial = false;  // config.json may have a partial_rotary_factor
   double partial_rotary_factor = 1;
+  // Below 1: where there are no rope_parameters, layers without a window have a proportional rope with this part.
+  double proportion = 1;
   ops::RopeLayout layout = ops::RopeLayout::kHalves;
   bool scales_queries = false;       // by llama_4_scaling_beta and the position
   bool only_knows_longrope = false;  // whatever its files call it
@@ -72,7 +74,7 @@ struct Architecture {
 namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
-    kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite;
+    kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kGemma4, kGemma4Unified;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -297,7 +297,8 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
   CHECK(config_error(config.dump()) ==
         "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
         "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere, cohere2, mixtral, qwen2_moe, "
-        "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3 or glm4_moe_lite, got none; add it");
+        "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3, glm4_moe_lite, gemma4_text or "
+        "gemma4_unified_text, got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
@@ -308,14 +309,16 @@ TEST_CASE("what is not supported is refused by name") {
         "SmolLM3ForCausalLM, Olmo2ForCausalLM, ArceeForCausalLM, SeedOssForCausalLM, GemmaForCausalLM, "
         "Olmo3ForCausalLM, CohereForCausalLM, Cohere2ForCausalLM, MixtralForCausalLM, Qwen2MoeForCausalLM, "
         "Qwen3MoeForCausalLM, OlmoeForCausalLM, Glm4MoeForCausalLM, GptOssForCausalLM, DeepseekV2ForCausalLM, "
-        "DeepseekV3ForCausalLM or Glm4MoeLiteForCausalLM, got 'FalconForCausalLM'; "
+        "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, Gemma4ForCausalLM or Gemma4UnifiedForCausalLM, got "
+        "'FalconForCausalLM'; "
         "use a model of one of "
         "these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=
         std::string::npos);
   CHECK(config_error({{"rope_scaling", {{"type", "ntk"}, {"factor", 4.0}}}}) ==
-        "[config.json: rope_scaling] expected rope_type default, linear, llama3, yarn or longrope, got 'ntk', which is "
-        "not supported; use a model without it");
+        "[config.json: rope_scaling] expected rope_type default, linear, llama3, yarn, longrope or proportional, got "
+        "'ntk', "
+        "which is not supported; use a model without it");
   CHECK(config_error(json::object(), "Ministral3ForCausalLM").find("expected rope_parameters, got none") !=
         std::string::npos);
   CHECK(config_error({{"rope_parameters", {{"rope_type", "default"}}}}, "Ministral3ForCausalLM")

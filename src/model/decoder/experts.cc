@@ -115,11 +115,7 @@ class MixtureBuilder {
     ops::RouteOptions result = mixture_.route;
     if (!mixture_.choice_bias.empty()) {
       const std::string gate = fmt::format("{}.{}", module_, mixture_.router);
-      Parameter bias = parts_.layers().named_parameter(
-          ParameterRole::kBuffer, fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
-      bias.dtype = DType::kF32;
-      bias.trained = false;
-      result.bias = parts_.layers().add(std::move(bias)).value();
+      result.bias = parts_.layers().buffer(fmt::format("{}.{}", gate, mixture_.choice_bias), gate, {mixture_.experts});
     }
     return result;
   }

@@ -133,6 +133,9 @@ class Check {
       case RopeType::kLongrope:
         known(family_.rope.reads_longrope);
         break;
+      case RopeType::kProportional:
+        known(false);
+        break;
     }
     if (!family_.rope.has_base && rope.theta != 10000) refuse("rope_theta", "10000", fmt::format("{}", rope.theta));
     if (config_.ropes.size() == 1) return;
@@ -152,7 +155,7 @@ class Check {
   }
 
   static std::string_view name_of(RopeType type) {
-    constexpr std::string_view kNames[] = {"default", "linear", "llama3", "yarn", "longrope"};
+    constexpr std::string_view kNames[] = {"default", "linear", "llama3", "yarn", "longrope", "proportional"};
     return kNames[static_cast<size_t>(type)];
   }
   [[nodiscard]] std::string known_ropes() const {

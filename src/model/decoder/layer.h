@@ -49,6 +49,8 @@ struct Attention {
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
   bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
+  bool values_are_keys = false;                // values are k_proj's product, too, before norm and rope (Gemma 4)
+  bool normalises_values = false;              // each head of values has a norm without a weight (Gemma 4)
   std::optional<LatentHeads> latent;           // then kv_heads equals heads
 
   // Return the number of columns of all queries, of all keys, and of what all heads attend to.
@@ -112,6 +114,7 @@ struct DecoderLayer {
   FeedForward feed_forward;
   std::optional<Mixture> mixture;  // in place of the feed-forward
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
+  bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
 
   // Returns what the layer keeps: keys and values are two states.
   [[nodiscard]] std::vector<LayerState> states() const;

@@ -1,9 +1,11 @@
 #include "model/decoder/parts.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/sizes.h"
 #include "model/decoder/architecture.h"
 #include "ops/add/add.h"
 #include "ops/embedding/embedding.h"
@@ -35,6 +37,8 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
           rotation(i == 0 ? "rope.inv_freq" : "rope.local_inv_freq", config.ropes[i], layer.attention.rope_dim());
     }
   }
+  for (const DecoderLayer& layer : config.layers)
+    if (layer.attention.normalises_values) add_ones(layer.attention.head_dim);
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
   if (config.has_unread_layers) layers.parameters().set_own_beginnings(own_beginnings(config, layers.names()));
@@ -85,6 +89,18 @@ ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width, 
   const ValueId weight = layers_.weight(ParameterRole::kNorm, module, {width});
   if (norm.kind == NormKind::kLayer) return ops::layer_norm(layers_.builder(), x, weight, kNone, eps);
   return ops::rms_norm(layers_.builder(), x, weight, eps, norm.weight_shift);
+}
+
+void DecoderParts::add_ones(int64_t width) {
+  const auto [ones, is_new] = ones_.try_emplace(width, kNone);
+  if (!is_new) return;
+  auto weight = make_vector<float>(width);
+  std::fill(weight.begin(), weight.end(), 1.0f);
+  ones->second = layers_.constant(fmt::format("norm.ones_{}", width), std::move(weight));
+}
+
+ValueId DecoderParts::plain_norm(ValueId x, int64_t width) {
+  return ops::rms_norm(layers_.builder(), x, ones_.at(width), config_.norm_eps);
 }
 
 void DecoderParts::rotate(AttentionHeads& heads, size_t rope) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class DecoderParts {
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width);
   // The same with another epsilon than the config's.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width, double eps);
+  // Returns the root-mean-square norm over rows of `width` numbers, without a weight.
+  [[nodiscard]] ValueId plain_norm(ValueId x, int64_t width);
   // Rotates queries and keys by their positions: DecoderConfig::ropes[rope].
   void rotate(AttentionHeads& heads, size_t rope);
   // Returns residual + residual_scale * branch.
@@ -73,6 +76,8 @@ class DecoderParts {
  private:
   // Returns the matrix or the bias of scores.
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
+  // Adds the weight of plain norms over rows of `width` numbers, unless it is there.
+  void add_ones(int64_t width);
   // Returns the embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
   Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const;
 
@@ -88,6 +93,7 @@ class DecoderParts {
   const DecoderConfig& config_;
   RotationInputs inputs_;
   std::vector<std::optional<Rotation>> rotations_;  // of config.ropes; empty where no layer is rotated by it
+  std::map<int64_t, ValueId> ones_;                 // the weights of plain norms, by their width
   ValueId embedding_ = kNone;
   std::vector<ExpertLoad> expert_loads_;
 };

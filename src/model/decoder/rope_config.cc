@@ -29,9 +29,10 @@ RopeType rope_type_of(const JsonField& rope, const Architecture& architecture) {
   if (type == "linear") return RopeType::kLinear;
   if (type == "llama3") return RopeType::kLlama3;
   if (type == "yarn") return RopeType::kYarn;
+  if (type == "proportional") return RopeType::kProportional;
   throw input_error(rope.where(),
-                    "expected rope_type default, linear, llama3, yarn or longrope, got {}, which is not supported; use "
-                    "a model without it",
+                    "expected rope_type default, linear, llama3, yarn, longrope or proportional, got {}, which is not "
+                    "supported; use a model without it",
                     quote(type));
 }
 
@@ -41,9 +42,24 @@ struct RopePlace {
   const JsonField& inner;
   const Architecture& architecture;
   const DecoderConfig& config;
-
-  [[nodiscard]] int64_t head_dim() const { return config.layers.front().attention.rope_dim(); }
+  int64_t head_dim;  // of the layers that are rotated by it
 };
+
+// Returns the size of heads of the layers that have a window, or of the others; of the first layer where there are
+// none. Throws InputError for layers of two sizes, which no rope fits.
+int64_t head_dim_of(const JsonField& json, const DecoderConfig& config, bool has_window) {
+  int64_t result = 0;
+  for (const DecoderLayer& layer : config.layers) {
+    const int64_t own = layer.attention.rope_dim();
+    if ((layer.attention.window > 0) != has_window) continue;
+    if (result != 0 && own != result) {
+      throw input_error(json.where(), "expected heads of one size in all layers of a type, got {} and {}; check {}",
+                        result, own, "per_layer_config");
+    }
+    result = own;
+  }
+  return result == 0 ? config.layers.front().attention.rope_dim() : result;
+}
 
 // The key beside the rope counts more, since transformers has it so for Phi-3.
 int64_t original_positions(const RopePlace& place) {
@@ -108,7 +124,7 @@ std::vector<double> factors_of(const JsonField& list, int64_t count) {
 // Ding et al., LongRoPE, 2024, as transformers has it.
 void read_longrope(const RopePlace& place, RopeConfig& rope) {
   rope.original_max_position_embeddings = original_positions(place);
-  const int64_t pairs = rotary_size(rope, place.head_dim()) / 2;
+  const int64_t pairs = rotary_size(rope, place.head_dim) / 2;
   rope.short_factor = factors_of(place.inner["short_factor"], pairs);
   rope.long_factor = factors_of(place.inner["long_factor"], pairs);
   const auto original = static_cast<double>(rope.original_max_position_embeddings);
@@ -122,14 +138,15 @@ void read_part(const RopePlace& place, RopeConfig& rope) {
   const Architecture& architecture = place.architecture;
   const JsonField& at = place.inner[kKey].is_null() ? place.json : place.inner;
   rope.partial_rotary_factor = at[kKey].real_or(architecture.rope.partial_rotary_factor, 0, 1);
+  if (rope.type == RopeType::kProportional) return;
   if (!architecture.rope.is_partial && rope.partial_rotary_factor != 1) {
     throw input_error(at.where(), "expected {} 1, got {}; use a model that rotates whole heads", kKey,
                       rope.partial_rotary_factor);
   }
-  const auto size = static_cast<int64_t>(static_cast<double>(place.head_dim()) * rope.partial_rotary_factor);
+  const auto size = static_cast<int64_t>(static_cast<double>(place.head_dim) * rope.partial_rotary_factor);
   if (size < 2 || size % 2 != 0) {
     throw input_error(at.where(), "expected {} of {} elements of a head to be an even number, got {}; correct it", kKey,
-                      place.head_dim(), size);
+                      place.head_dim, size);
   }
 }
 
@@ -162,6 +179,9 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
     case RopeType::kLongrope:
       read_longrope(place, rope);
       break;
+    case RopeType::kProportional:
+      rope.factor = place.inner["factor"].real_or(1, kMinFactor, kMaxFactor);
+      break;
   }
   if (place.architecture.rope.scales_queries) read_query_scale(place, rope);
   return rope;
@@ -176,7 +196,7 @@ void read_one_rope(const JsonField& json, const Architecture& architecture, Deco
                         nested);
     }
   }
-  config.ropes = {read_rope({json, inner, architecture, config},
+  config.ropes = {read_rope({json, inner, architecture, config, config.layers.front().attention.rope_dim()},
                             json["rope_theta"].real_or(architecture.rope.theta, kMinTheta, kMaxTheta))};
 }
 
@@ -196,8 +216,12 @@ void read_two_ropes(const JsonField& json, const Architecture& architecture, Dec
   }
   const JsonField full = (json["rope_scaling"].is_null() ? both[kFull] : json["rope_scaling"]).object_or_empty();
   const JsonField sliding = both[kSliding].object_or_empty();
-  config.ropes = {read_rope({json, full, architecture, config}, theta),
-                  read_rope({json, sliding, architecture, config}, local_theta)};
+  config.ropes = {read_rope({json, full, architecture, config, head_dim_of(json, config, false)}, theta),
+                  read_rope({json, sliding, architecture, config, head_dim_of(json, config, true)}, local_theta)};
+  if (const double proportion = architecture.rope.proportion; proportion < 1 && json["rope_parameters"].is_null()) {
+    config.ropes[0].type = RopeType::kProportional;
+    config.ropes[0].partial_rotary_factor = proportion;
+  }
   for (DecoderLayer& layer : config.layers) {
     if (layer.attention.window > 0) layer.attention.rope = 1;
   }
@@ -242,11 +266,13 @@ void read_ropes(const JsonField& json, const Architecture& architecture, Decoder
 }
 
 int64_t rotary_size(const RopeConfig& rope, int64_t head_dim) {
+  if (rope.type == RopeType::kProportional) return head_dim;
   return static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial_rotary_factor);
 }
 
 std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head_dim, bool is_long) {
   const int64_t size = rotary_size(rope, head_dim);
+  const double turning = std::floor(rope.partial_rotary_factor * static_cast<double>(head_dim) / 2);  // proportional
   auto result = make_vector<float>(size / 2);
   for (size_t i = 0; i < result.size(); ++i) {
     // The power rounds once, from double; everything after it is f32 step by step, as in transformers.
@@ -270,6 +296,9 @@ std::vector<float> rope_inverse_frequencies(const RopeConfig& rope, int64_t head
       }
       case RopeType::kLongrope:
         result[i] = 1 / (static_cast<float>((is_long ? rope.long_factor : rope.short_factor)[i]) * power);
+        break;
+      case RopeType::kProportional:
+        result[i] = static_cast<double>(i) < turning ? 1 / power / factor : 0;
         break;
     }
   }

@@ -13,15 +13,16 @@ namespace spillway {
 struct Architecture;
 struct DecoderConfig;
 
-enum class RopeType : uint8_t { kDefault, kLinear, kLlama3, kYarn, kLongrope };
+enum class RopeType : uint8_t { kDefault, kLinear, kLlama3, kYarn, kLongrope, kProportional };
 
 // Rotary position embedding: the base and how the frequencies are stretched for longer contexts. Fields carry the names
 // of config.json where they have one.
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000.0;
-  double partial_rotary_factor = 1;              // the share of a head that turns, its first elements
-  double factor = 1.0;                           // linear, llama3, yarn
+  // The share of a head that turns: its first elements; of proportional, the first ones of each half.
+  double partial_rotary_factor = 1;
+  double factor = 1.0;                           // linear, llama3, yarn, proportional
   double low_freq_factor = 1.0;                  // llama3
   double high_freq_factor = 4.0;                 // llama3
   int64_t original_max_position_embeddings = 0;  // llama3, yarn, longrope
@@ -38,7 +39,7 @@ struct RopeConfig {
 // there. Throws InputError for what is malformed or not known.
 void read_ropes(const JsonField& json, const Architecture& architecture, DecoderConfig& config);
 
-// Returns the number of elements of a head that turn: even, and at least 2.
+// Returns the number of elements of a head that are rotated, some of them perhaps by 0: even, and at least 2.
 [[nodiscard]] int64_t rotary_size(const RopeConfig& rope, int64_t head_dim);
 
 // The angle that each pair of elements turns a position: f32 [rotary_size / 2], as transformers computes it. `is_long`:

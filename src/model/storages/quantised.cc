@@ -35,7 +35,7 @@ class QuantisedStorage final : public Storage {
                                const ops::LinearOptions& options) const override {
     return ops::quantised_matmul(
         builder, x, {.parts = parts, .rows = weight.shape[0], .columns = weight.shape[1], .format = format_},
-        {.addend = options.addend, .bias = options.bias, .out_dtype = options.out_dtype});
+        {.addend = options.addend, .bias = options.bias, .out_dtype = options.out_dtype, .tail = options.tail});
   }
   [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
                                        const WeightSpec& weight, std::span<const ValueId> parts,

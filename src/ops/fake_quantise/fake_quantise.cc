@@ -105,9 +105,8 @@ int64_t fake_group(FakeFormat format, int64_t group, int64_t columns) {
     case FakeFormat::kFloat8:
       return columns;
     case FakeFormat::kMxfp4:
-      return 32;
     case FakeFormat::kNvfp4:
-      return 16;
+      return fixed_group_of(format);
   }
   return group;
 }

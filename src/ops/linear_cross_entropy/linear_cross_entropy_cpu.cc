@@ -26,7 +26,6 @@ HWY_INLINE double mean_of(const float* logits, int64_t count) {
 template <typename T>
 RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, float scale, const LogitCap& cap,
                              double smoothing, bool wants_gradient) {
-  const Floats d;
   cap_row(logits, vocabulary, cap);
   const LogSum sum = log_sum_of(logits, vocabulary);
   const float log_sum = sum.value();
@@ -40,7 +39,7 @@ RowOutcome cross_entropy_row(float* logits, int64_t vocabulary, int32_t label, f
   const float at_label =
       (std::exp(logits[label] - log_sum) + target.of_label + target.of_all) * scale * cap_slope(logits[label], inverse);
   const auto gradient_of = [&](Vector logit) HWY_ATTR {
-    const Vector e = hn::Add(hn::Exp(d, hn::Sub(logit, constant(log_sum))), constant(target.of_all));
+    const Vector e = hn::Add(exp_of(hn::Sub(logit, constant(log_sum))), constant(target.of_all));
     return through_cap(hn::Mul(e, constant(scale)), logit, inverse);
   };
   T* gradient = reinterpret_cast<T*>(logits);

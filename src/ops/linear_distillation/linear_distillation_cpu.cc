@@ -21,7 +21,7 @@ float log_sum_at(const float* logits, int64_t count, float inverse_temperature) 
   const double total = sum_of(
       logits, count,
       [&](Vector v)
-          HWY_ATTR { return hn::Exp(Floats(), hn::Mul(hn::Sub(v, constant(top)), constant(inverse_temperature))); },
+          HWY_ATTR { return exp_of(hn::Mul(hn::Sub(v, constant(top)), constant(inverse_temperature))); },
       [&](float v) { return std::exp((v - top) * inverse_temperature); });
   return top * inverse_temperature + static_cast<float>(std::log(total));
 }
@@ -36,7 +36,7 @@ double divergence_of(const float* model, const float* teacher, int64_t count, co
       [&](Vector theirs) HWY_ATTR {
         const Vector difference = hn::Sub(theirs, load(model + next));
         next += lanes();
-        const Vector p = hn::Exp(Floats(), hn::MulSub(theirs, constant(inverse), constant(sums.teacher)));
+        const Vector p = exp_of(hn::MulSub(theirs, constant(inverse), constant(sums.teacher)));
         return hn::Mul(p, hn::MulAdd(difference, constant(inverse), constant(shift)));
       },
       [&](float theirs) {
@@ -58,10 +58,10 @@ void distillation_gradient(float* model, const float* teacher, int64_t vocabular
                           of_entropy * (std::exp(model[label] - sums.plain) - 1)) *
                          cap_slope(model[label], cap.inverse());
   const auto gradient_of = [&](Vector logit, Vector theirs) HWY_ATTR {
-    const Vector p = hn::Exp(d, hn::MulSub(logit, constant(inverse), constant(sums.model)));
-    const Vector q = hn::Exp(d, hn::MulSub(theirs, constant(inverse), constant(sums.teacher)));
+    const Vector p = exp_of(hn::MulSub(logit, constant(inverse), constant(sums.model)));
+    const Vector q = exp_of(hn::MulSub(theirs, constant(inverse), constant(sums.teacher)));
     Vector g = hn::Mul(hn::Sub(p, q), constant(of_divergence));
-    if (of_entropy != 0) g = hn::MulAdd(hn::Exp(d, hn::Sub(logit, constant(sums.plain))), constant(of_entropy), g);
+    if (of_entropy != 0) g = hn::MulAdd(exp_of(hn::Sub(logit, constant(sums.plain))), constant(of_entropy), g);
     return through_cap(g, logit, cap.inverse());
   };
   T* gradient = reinterpret_cast<T*>(model);

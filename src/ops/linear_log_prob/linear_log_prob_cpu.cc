@@ -70,7 +70,7 @@ RowNumbers numbers_of_row(float* logits, int64_t vocabulary, int32_t label, cons
   const auto [weighted, squares, all] = sums_of<3>(
       logits, vocabulary,
       [&](Vector v, Vector* sums) HWY_ATTR {
-        const Vector below = hn::Sub(v, largest), power = hn::Exp(Floats(), below);
+        const Vector below = hn::Sub(v, largest), power = exp_of(below);
         sums[0] = hn::Add(sums[0], hn::Mul(power, below));
         sums[1] = hn::Add(sums[1], hn::Mul(power, power));
         sums[2] = hn::Add(sums[2], v);
@@ -127,7 +127,7 @@ void gradient_of_row(float* logits, int64_t vocabulary, int32_t label, const Row
   const Vector of_all = constant((c.log_prob + c.entropy * c.row_entropy) * inverse);
   const auto gradient_of = [&](Vector logit) HWY_ATTR {
     const Vector log_p = hn::Sub(logit, log_sum);
-    const Vector gradient = hn::Neg(hn::Mul(hn::Exp(Floats(), log_p), hn::MulAdd(of_entropy, log_p, of_all)));
+    const Vector gradient = hn::Neg(hn::Mul(exp_of(log_p), hn::MulAdd(of_entropy, log_p, of_all)));
     return through_cap(gradient, logit, inverse_cap);
   };
   const float log_p = logits[label] - c.log_sum;

@@ -212,7 +212,7 @@ HWY_INLINE double sum_of(const float* logits, int64_t count, const VectorForm& v
 HWY_INLINE LogSum log_sum_of(const float* logits, int64_t count) {
   const float top = largest_of(logits, count);
   const double total = sum_of(
-      logits, count, [&](Vector v) HWY_ATTR { return hn::Exp(Floats(), hn::Sub(v, constant(top))); },
+      logits, count, [&](Vector v) HWY_ATTR { return exp_of(hn::Sub(v, constant(top))); },
       [&](float v) { return std::exp(v - top); });
   return {top, total};
 }

@@ -41,7 +41,7 @@ float largest_logit(std::span<const float> logits) {
 double logit_weights(std::span<const float> logits, float top, float factor, std::span<float> weights) {
   const Vector tops = constant(top), factors = constant(factor);
   const auto weight = [&](Vector v) HWY_ATTR {
-    const Vector power = hn::Exp(Floats(), hn::Mul(hn::Sub(v, tops), factors));
+    const Vector power = exp_of(hn::Mul(hn::Sub(v, tops), factors));
     return hn::IfThenElseZero(hn::Eq(v, v), power);
   };
   const auto count = std::ssize(logits);

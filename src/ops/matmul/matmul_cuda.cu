@@ -62,11 +62,9 @@ void finish_sums(const float* sums, const TensorView& addend, const TensorView& 
   with_addend(float{});
 }
 
-}  // namespace
-
-void matmul_cuda(const KernelArgs& args) {
-  const TensorView &a = args.inputs[kA], &b = args.inputs[kB], &addend = args.inputs[kAddend],
-                   &bias = args.inputs[kBias];
+// Computes C = alpha op(A) op(B) + addend + bias.
+void multiply(const KernelArgs& args, const TensorView& a, const TensorView& b, double alpha, const TensorView& addend,
+              const TensorView& bias) {
   const TensorView& c = args.outputs[0];
   const cpu::MatmulShape shape = product_shape(a.shape, b.shape, args.attributes);
   if (c.elems() == 0) return;
@@ -88,7 +86,7 @@ void matmul_cuda(const KernelArgs& args) {
                         .a = a.data,
                         .b = b.data,
                         .d = is_finished_here ? args.workspace + workspace.sums : c.data,
-                        .alpha = static_cast<float>(args.attributes.real("alpha")),
+                        .alpha = static_cast<float>(alpha),
                         .workspace = args.workspace,
                         .workspace_bytes = workspace.library_bytes};
   // The library multiplies operands of one type only. bf16 is exact in f32.
@@ -114,6 +112,17 @@ void matmul_cuda(const KernelArgs& args) {
     product.bias = converted;
   }
   cuda::multiply(product, args);
+}
+
+}  // namespace
+
+void matmul_cuda(const KernelArgs& args) {
+  const auto& inputs = args.inputs;
+  const double alpha = args.attributes.real("alpha");
+  const TensorView& tail = inputs[kTailA];
+  if (tail.data == nullptr) return multiply(args, inputs[kA], inputs[kB], alpha, inputs[kAddend], inputs[kBias]);
+  multiply(args, tail, inputs[kTailB], args.attributes.real("tail_alpha"), inputs[kAddend], {});
+  multiply(args, inputs[kA], inputs[kB], alpha, args.outputs[0], inputs[kBias]);
 }
 
 }  // namespace spillway::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,23 +12,28 @@
 
 namespace spillway::ops {
 
-// The inputs of matmul; the addend and the bias may be absent.
+// The inputs of matmul; all but the factors may be absent.
 namespace matmul_op {
-enum Input : int { kA, kB, kAddend, kBias };
+enum Input : int { kA, kB, kAddend, kBias, kTailA, kTailB, kInputs };
 }
 
+// Returns the shape of a product, without its tail.
 [[nodiscard]] cpu::MatmulShape product_shape(const Shape& a, const Shape& b, const Attributes& attributes);
 
-// Return the result's type, its cost and the scratch of matmul_cuda(), for a, b, addend and bias (null if absent) and
-// matmul's attributes. The first throws InputError "[op] ...".
+// Return the result's type, its cost and the scratch of the kernels, for matmul's inputs (null if absent) and its
+// attributes. The first throws InputError "[op] ...".
 [[nodiscard]] std::vector<ValueType> infer_product(std::string_view op, TypeList inputs, const Attributes& attributes);
 [[nodiscard]] Cost product_cost(TypeList inputs, TypeList outputs, const Attributes& attributes);
 [[nodiscard]] int64_t product_cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes);
+[[nodiscard]] int64_t product_workspace_bytes(TypeList inputs, const Attributes& attributes, int threads,
+                                              bool is_decoded);
 
-// Computes the CPU's product of the first input with b, which may be one that is decoded. `addend` and `bias` have no
-// data if absent.
-void multiply_cpu(const KernelArgs& args, const cpu::MatmulShape& shape, const cpu::Matrix& b, const TensorView& addend,
-                  const TensorView& bias);
+// Computes the CPU's product of matmul's `inputs`, with b that may be one that is decoded; only the shape is read of
+// the input kB then. What is absent has no data.
+void multiply_cpu(const KernelArgs& args, std::span<const TensorView> inputs, const cpu::Matrix& b);
+
+// Adds the gradients of a tail's factors, inputs `tail` and `tail` + 1 of an operation with matmul's attributes.
+void add_tail_gradients(VjpContext& context, int tail);
 
 // The types of the operands that are present, and of the result.
 struct MatmulTypes {

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/autodiff.h"
+#include "ops/add/add.h"
 #include "ops/testing.h"
 
 using namespace spillway;
@@ -59,6 +63,97 @@ TEST_CASE("matmul and its gradients agree with float64 for every transposition")
                            }});
     }
   }
+}
+
+TEST_CASE("a tail joins a product's sums, and its factors have gradients, for every transposition") {
+  constexpr int64_t m = 6, n = 19, k = 23, r = 5;
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (int which = 0; which < 4; ++which) {
+      CAPTURE(which);
+      const ops::MatmulOptions options{.transpose_a = which % 2 == 1, .transpose_b = which >= 2};
+      const AxisId axis = options.transpose_a ? kNoAxis : kTokenAxis;
+      check_operation({.tokens = m,
+                       .inputs = {{{dtype, stored(m, k, options.transpose_a), axis}, random_numbers(m * k, 1)},
+                                  {{dtype, stored(k, n, options.transpose_b)}, random_numbers(k * n, 2)},
+                                  {{dtype, {m, n}, axis}, random_numbers(m * n, 3)},
+                                  {{dtype, stored(m, r, options.transpose_a), axis}, random_numbers(m * r, 4)},
+                                  {{dtype, stored(r, n, options.transpose_b)}, random_numbers(r * n, 5)}},
+                       .build =
+                           [&](Builder& b, const std::vector<ValueId>& in) {
+                             ops::MatmulOptions all = options;
+                             all.addend = in[2];
+                             all.tail = {.a = in[3], .b = in[4], .alpha = 0.5};
+                             return ops::matmul(b, in[0], in[1], all);
+                           },
+                       .reference =
+                           [&](const std::vector<Numbers>& in) {
+                             const int64_t rows = std::ssize(in[0]) / k;
+                             ops::MatmulOptions of_tail = options;
+                             of_tail.alpha = 0.5;
+                             const Numbers tail = reference_product({in[3], in[4], in[2]}, rows, n, r, of_tail);
+                             return reference_product({in[0], in[1], tail}, rows, n, k, options);
+                           }});
+    }
+  }
+}
+
+namespace {
+
+// Appends x W' + 1.5 (x A') B', as a layer with an adapter is.
+ValueId adapted_layer(Builder& b, const std::vector<ValueId>& in) {
+  const ValueId z = ops::linear(b, in[0], in[2]);
+  return ops::linear(b, in[0], in[1], {.tail = {.a = z, .b = in[3], .alpha = 1.5}});
+}
+
+Numbers reference_layer(const std::vector<Numbers>& in, int64_t out, int64_t width, int64_t r) {
+  const int64_t rows = std::ssize(in[0]) / width;
+  const ops::MatmulOptions plain{.transpose_b = true}, scaled{.transpose_b = true, .alpha = 1.5};
+  const Numbers z = reference_product({in[0], in[2]}, rows, r, width, plain);
+  const Numbers update = reference_product({z, in[3]}, rows, out, r, scaled);
+  return reference_product({in[0], in[1], update}, rows, out, width, plain);
+}
+
+}  // namespace
+
+TEST_CASE("the gradient of what a layer and its adapter read is one product, and agrees with float64") {
+  constexpr int64_t tokens = 7, width = 21, r = 4;
+  const std::vector<OperandCase> inputs = {
+      {{DType::kF32, {tokens, width}, kTokenAxis}, random_numbers(tokens * width, 1)},
+      {{DType::kF32, {width, width}}, random_numbers(width * width, 2), false},
+      {{DType::kF32, {r, width}}, random_numbers(r * width, 3)},
+      {{DType::kF32, {width, r}}, random_numbers(width * r, 4)}};
+  // The input of the second layer has the first one's result, so that gradients flow through both.
+  check_operation({.tokens = tokens,
+                   .inputs = inputs,
+                   .build =
+                       [](Builder& b, std::vector<ValueId> in) {
+                         in[0] = adapted_layer(b, in);
+                         return adapted_layer(b, in);
+                       },
+                   .reference =
+                       [](std::vector<Numbers> in) {
+                         in[0] = reference_layer(in, width, width, r);
+                         return reference_layer(in, width, width, r);
+                       }});
+
+  Graph graph;
+  Builder b(graph);
+  graph.axes = {{"tokens", tokens}};
+  std::vector<ValueId> in;
+  for (const OperandCase& one : inputs)
+    in.push_back(b.input(std::to_string(in.size()), one.type, in.empty() ? ValueKind::kBatch : ValueKind::kTrainableWeight));
+  std::vector<ValueId> second = in;
+  second[0] = adapted_layer(b, in);
+  const ValueId y = adapted_layer(b, second);
+  const ValueId loss = weighted_sum(b, y, b.input("c", b.type(y), ValueKind::kBatch));
+  std::vector<WeightGradient> gradients = {{.weight = in[2]}, {.weight = in[3]}};
+  append_backward(b, loss, gradients, ops::add);
+  int products_of_width = 0;
+  for (const Operation& op : graph.ops) {
+    const ValueType& out = graph.value(op.outputs[0]).type;
+    if (op.def->name == "matmul" && out.shape == Shape{tokens, width}) ++products_of_width;
+  }
+  CHECK(products_of_width == 3);  // two layers, and the gradient between them
 }
 
 TEST_CASE("bias and addend of any type go into a product's sums before they are rounded") {

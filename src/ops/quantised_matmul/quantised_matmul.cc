@@ -28,6 +28,13 @@ QuantisedWeight weight_of(const KernelArgs& args) {
                           args.attributes.integer("columns"), args.inputs.subspan(quantised_matmul_op::kParts));
 }
 
+std::array<TensorView, matmul_op::kInputs> decoded_operands(const KernelArgs& args, const TensorView& weight) {
+  using namespace quantised_matmul_op;
+  return {args.inputs[kX],    weight,
+          args.inputs[kAddend], args.inputs[kBias],
+          args.inputs[kTailA],  args.inputs[kTailB]};
+}
+
 int64_t decoded_bytes(const Attributes& attributes, DType dtype) {
   return align_up(attributes.integer("rows") * attributes.integer("columns") * size_of(dtype), 256);
 }
@@ -40,7 +47,7 @@ class DecodedTypes {
  public:
   DecodedTypes(TypeList inputs, const Attributes& attributes)
       : weight_{inputs[kX]->dtype, {attributes.integer("rows"), attributes.integer("columns")}},
-        types_{inputs[kX], &weight_, inputs[kAddend], inputs[kBias]} {}
+        types_{inputs[kX], &weight_, inputs[kAddend], inputs[kBias], inputs[kTailA], inputs[kTailB]} {}
   DecodedTypes(const DecodedTypes&) = delete;
 
   [[nodiscard]] TypeList types() const { return types_; }
@@ -48,7 +55,7 @@ class DecodedTypes {
 
  private:
   ValueType weight_;
-  std::array<const ValueType*, 4> types_;
+  std::array<const ValueType*, matmul_op::kInputs> types_;
 };
 
 void expect_format(const QuantisedFormat& format) {
@@ -76,11 +83,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   return infer_product("quantised_matmul", decoded.types(), attributes);
 }
 
-// y = alpha x op(W) + bias + addend: dx = alpha dy op(W)'.
+// y = alpha x op(W) + tail + bias + addend: dx = alpha dy op(W)'.
 void vjp(VjpContext& context) {
   Builder& builder = context.builder();
   const Attributes attributes = context.attributes();
   const ValueId dy = context.cotangent(0);
+  add_tail_gradients(context, kTailA);
   if (context.wants(kX)) {
     std::vector<ValueId> parts;
     for (int i = kParts; i < context.inputs(); ++i) parts.push_back(context.input(i));
@@ -109,9 +117,7 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
 }
 
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
-  const DecodedTypes decoded(inputs, attributes);
-  const cpu::MatmulShape shape = product_shape(inputs[kX]->shape, decoded.weight().shape, attributes);
-  return cpu::decoding_matmul_workspace_bytes(shape, inputs[kX]->dtype, inputs[kX]->dtype, threads);
+  return product_workspace_bytes(DecodedTypes(inputs, attributes).types(), attributes, threads, true);
 }
 
 int64_t cuda_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes& attributes) {
@@ -123,8 +129,8 @@ void quantised_matmul_cpu(const KernelArgs& args) {
   const TensorView& x = args.inputs[kX];
   const QuantisedWeight weight = weight_of(args);
   const cpu::MatrixDecoder decoder = decoder_of(weight);
-  multiply_cpu(args, product_shape(x.shape, {weight.rows, weight.columns}, args.attributes),
-               {nullptr, x.dtype, weight.columns, &decoder}, args.inputs[kAddend], args.inputs[kBias]);
+  multiply_cpu(args, decoded_operands(args, {nullptr, x.dtype, {weight.rows, weight.columns}}),
+               {nullptr, x.dtype, weight.columns, &decoder});
 }
 
 const OpDef kQuantisedMatmul{.name = "quantised_matmul",
@@ -135,6 +141,7 @@ const OpDef kQuantisedMatmul{.name = "quantised_matmul",
                              .cuda_workspace_bytes = cuda_workspace_bytes,
                              .in_place = {{0, 1}},  // kAddend
                              .recompute_cost = RecomputeCost::kProduct,
+                             .tail_input = kTailA,
                              .cpu = quantised_matmul_cpu,
                              .cuda = quantised_matmul_cuda};
 
@@ -143,7 +150,7 @@ const OpDef kQuantisedMatmul{.name = "quantised_matmul",
 
 ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
                          const QuantisedMatmulOptions& options) {
-  std::vector<ValueId> inputs = {x, options.addend, options.bias};
+  std::vector<ValueId> inputs = {x, options.addend, options.bias, options.tail.a, options.tail.b};
   inputs.insert(inputs.end(), weight.parts.begin(), weight.parts.end());
   const QuantisedFormat& format = weight.format;
   return builder.append(quantised_matmul_op::kQuantisedMatmul, inputs,
@@ -156,6 +163,7 @@ ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& we
                          {"transpose_a", int64_t{0}},
                          {"transpose_b", int64_t{options.transpose}},
                          {"alpha", options.alpha},
+                         {"tail_alpha", options.tail.alpha},
                          {"dtype", static_cast<int64_t>(options.out_dtype.value_or(builder.type(x).dtype))}})[0];
 }
 

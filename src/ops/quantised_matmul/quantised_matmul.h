@@ -6,6 +6,7 @@
 #include <span>
 
 #include "graph/builder.h"
+#include "ops/matmul/matmul.h"
 #include "ops/quantised_matmul/quantised_weight.h"
 
 namespace spillway::ops {
@@ -23,9 +24,10 @@ struct QuantisedMatmulOptions {
   ValueId addend = kNone;          // [T, N], f32 or bf16; the product may take its place
   ValueId bias = kNone;            // [N], f32 or bf16
   std::optional<DType> out_dtype;  // f32 or bf16; that of x where not given
+  ProductTail tail;
 };
 
-// Returns alpha * x op(W) + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the dtype of
+// Returns alpha * x op(W) + tail + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the dtype of
 // x: the bits are the same. The weight has no gradient.
 [[nodiscard]] ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
                                        const QuantisedMatmulOptions& options = {});

@@ -89,8 +89,7 @@ void quantised_matmul_cuda(const KernelArgs& args) {
       decode_four_bit(weight, out, args.stream);
     }
   });
-  const std::array<TensorView, 4> operands = {x, TensorView{args.workspace, x.dtype, {weight.rows, weight.columns}},
-                                              args.inputs[kAddend], args.inputs[kBias]};
+  const auto operands = decoded_operands(args, {args.workspace, x.dtype, {weight.rows, weight.columns}});
   KernelArgs product = args;
   product.inputs = operands;
   product.workspace += decoded_bytes(args.attributes, x.dtype);

@@ -135,8 +135,15 @@ void check_bits(const CodedCase& size, const QuantisedFormat& format, DType dtyp
   for (const OperandCase& part : weight.parts)
     in.push_back(add("part" + std::to_string(in.size()), part.type, part.numbers));
   const ValueId dense = add("w", {dtype, {size.rows, size.columns}}, weight.elements);
-  const ValueId coded = product(b, in, weight, {.transpose = size.transpose});
-  const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = size.transpose});
+  constexpr int64_t kRank = 6;
+  const int64_t n = size.transpose ? size.rows : size.columns;
+  const Shape factor = size.transpose ? Shape{n, kRank} : Shape{kRank, n};
+  const ops::ProductTail tail{
+      .a = add("z", {dtype, {size.tokens, kRank}, kTokenAxis}, rounded(random_numbers(size.tokens * kRank, 4), dtype)),
+      .b = add("b", {dtype, factor}, rounded(random_numbers(n * kRank, 5), dtype)),
+      .alpha = 0.7};
+  const ValueId coded = product(b, in, weight, {.transpose = size.transpose, .tail = tail});
+  const ValueId plain = ops::matmul(b, in[0], dense, {.transpose_b = size.transpose, .tail = tail});
   b.result(coded);
   b.result(plain);
   for (const cpu::Bf16Path path : bf16_paths()) {

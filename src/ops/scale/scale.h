@@ -9,4 +9,7 @@ namespace spillway::ops {
 // it is x itself if the factor is 1.
 [[nodiscard]] ValueId scale(Builder& builder, ValueId x, double factor);
 
+// The same with a number of the graph: f32 [1], which is a constant to gradients.
+[[nodiscard]] ValueId scale_by(Builder& builder, ValueId x, ValueId factor);
+
 }  // namespace spillway::ops

@@ -11,7 +11,8 @@ namespace spillway::ops::HWY_NAMESPACE {
 
 void scale(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const auto factor = static_cast<float>(args.attributes.real("factor"));
+  const float factor =
+      static_cast<float>(args.attributes.real("factor")) * (args.inputs.size() > 1 ? *args.inputs[1].as<float>() : 1);
   with_real(x.dtype, [&]<typename T>(T*) {
     args.threads->parallel_for(x.elems(), kElementGrain, [&](int64_t begin, int64_t end, int) HWY_ATTR {
       const Vector factors = constant(factor);

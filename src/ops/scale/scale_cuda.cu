@@ -13,11 +13,13 @@ struct Scale {
   const T* x;
   T* out;
   float factor;
+  const float* more;  // a second factor, or null
 
   __device__ void operator()(cuda::Span<kWidth> span) const {
     cuda::Floats<kWidth> v = cuda::load(x, span);
+    const float all = more == nullptr ? factor : factor * *more;
 #pragma unroll
-    for (int i = 0; i < kWidth; ++i) v[i] *= factor;
+    for (int i = 0; i < kWidth; ++i) v[i] *= all;
     cuda::store(v, out, span);
   }
 };
@@ -27,8 +29,9 @@ struct Scale {
 void scale_cuda(const KernelArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
   const auto factor = static_cast<float>(args.attributes.real("factor"));
+  const float* const more = args.inputs.size() > 1 ? args.inputs[1].as<float>() : nullptr;
   with_real(x.dtype, [&]<typename T>(T*) {
-    cuda::map(x.elems(), Scale<T>{x.as<T>(), out.as<T>(), factor}, args.stream);
+    cuda::map(x.elems(), Scale<T>{x.as<T>(), out.as<T>(), factor, more}, args.stream);
   });
 }
 

@@ -24,6 +24,24 @@ TEST_CASE("scale multiplies a tensor, and its gradient, by a number") {
   }
 }
 
+TEST_CASE("scale multiplies a tensor, and its gradient, by a number of the graph") {
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    for (const int64_t width : {1, 37, 7001}) {
+      check_operation(
+          {.tokens = 5,
+           .inputs = {{{dtype, {5, width}, kTokenAxis}, random_numbers(5 * width, 1)},
+                      {{DType::kF32, {1}}, {-1.75}, false}},
+           .build = [](Builder& b, const std::vector<ValueId>& in) { return ops::scale_by(b, in[0], in[1]); },
+           .reference =
+               [](const std::vector<Numbers>& in) {
+                 Numbers out = in[0];
+                 for (double& number : out) number *= in[1][0];
+                 return out;
+               }});
+    }
+  }
+}
+
 TEST_CASE("a tensor scaled by 1 is the tensor itself") {
   Graph graph;
   Builder b(graph);

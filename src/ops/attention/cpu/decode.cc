@@ -108,7 +108,7 @@ inline float absorb_scores(float* scores, float* largest, float* denominator) {
   const float now = hn::GetLane(hn::MaxOfLanes(Floats(), most));
   Vector total = zero();
   for (int64_t i = 0; i < kDecodeKeys; i += lanes()) {
-    const Vector weight = hn::Exp(Floats(), hn::Sub(load(scores + i), constant(now)));
+    const Vector weight = exp_of(hn::Sub(load(scores + i), constant(now)));
     store(weight, scores + i);
     total = hn::Add(total, weight);
   }

@@ -17,6 +17,7 @@ namespace spillway::cpu {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
+using ops::HWY_NAMESPACE::exp_of;
 using ops::HWY_NAMESPACE::score_of;
 using ops::HWY_NAMESPACE::slope_of;
 using Tag = ops::HWY_NAMESPACE::Floats;  // of which kScoreGranule is a whole number of vectors
@@ -83,7 +84,7 @@ float softmax_row_as(float* scores, const RowSpan& span, const ScoreMap& map, So
   const auto maximum_v = hn::Set(d, maximum);
   auto sum = hn::Zero(d);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto p = hn::Exp(d, hn::Sub(hn::LoadU(d, scores + i), maximum_v));
+    const auto p = exp_of(hn::Sub(hn::LoadU(d, scores + i), maximum_v));
     store_column<T>(p, scores, i);
     sum = hn::Add(sum, p);
   }
@@ -102,7 +103,7 @@ void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, co
   const auto scale_v = hn::Set(d, scale), lse_v = hn::Set(d, lse), delta_v = hn::Set(d, delta);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
     const auto score = hn::LoadU(d, scores + i);
-    const auto p = hn::Exp(d, hn::MulSub(score, scale_v, lse_v));
+    const auto p = exp_of(hn::MulSub(score, scale_v, lse_v));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), delta_v);
     const auto grad = hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map));
     store_column<T>(p, scores, i);
@@ -120,7 +121,7 @@ void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span
   const auto scale_v = hn::Set(d, scale);
   for (int64_t i = span.begin; i < span.end; i += lanes) {
     const auto score = hn::LoadU(d, scores + i);
-    const auto p = hn::Exp(d, hn::MulSub(score, scale_v, hn::LoadU(d, lse + i)));
+    const auto p = exp_of(hn::MulSub(score, scale_v, hn::LoadU(d, lse + i)));
     const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
     store_column<T>(p, scores, i);
     store_column<T>(hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map)), d_scores, i);

@@ -13,6 +13,7 @@ constexpr int64_t kTasksPerThread = 6, kFewTasksPerThread = 2;
 constexpr int64_t kStripUnits = 32;      // of k, at most, for strips
 constexpr int64_t kMinCachedPanels = 4;  // of rows: with fewer, right panels would be read from memory too often
 constexpr int64_t kCacheWay = 4096;      // bytes after which a first-level cache uses the same set again
+constexpr int64_t kMaxBlockElems = 32;   // of a left panel's row: what lies together has zeros behind k
 
 int64_t tile_depth(const MatmulKernels::Tiles& tiles, int64_t units) {
   const int64_t depths = std::max<int64_t>(1, div_ceil(units, tiles.depth));
@@ -154,10 +155,30 @@ bool goes_past_caches(const MatmulKernels::Tiles& tiles, const MatmulArgs& args,
          row_bytes % kLine == 0 && reinterpret_cast<uintptr_t>(args.c) % kLine == 0;
 }
 
+MatmulTail tail_of(const MatmulArgs& args, const MatmulKernels::Tiles& tiles, PanelFormat format, bool swapped) {
+  const MatmulShape& shape = args.shape;
+  if (shape.tail == 0) return {};
+  const int64_t units = format == PanelFormat::kBF16Pairs ? div_ceil(shape.tail, 2) : shape.tail;
+  MatmulTail tail{.left = {args.tail_a.data, args.tail_a.dtype, args.tail_a.stride, !shape.transpose_a, format},
+                  .right = {args.tail_b.data, args.tail_b.dtype, args.tail_b.stride, shape.transpose_b, format},
+                  .k = shape.tail,
+                  .units = units,
+                  .depth = tile_depth(tiles, units),
+                  .scales_left = !swapped,
+                  .factor = args.tail_alpha / args.alpha};
+  if (swapped) std::swap(tail.left, tail.right);
+  return tail;
+}
+
 }  // namespace
 
+int64_t tail_panel_words(const MatmulShape& shape) {
+  constexpr int64_t kPadding = MatmulKernels::kMaxRows + MatmulKernels::kMaxColumns;
+  if (shape.tail == 0) return 0;
+  return align_up((shape.m + shape.n + kPadding) * align_up(shape.tail, kMaxBlockElems), 16);
+}
+
 int64_t shared_panel_words(const MatmulShape& shape) {
-  constexpr int64_t kMaxBlockElems = 32;  // of a left panel's row: what lies together has zeros behind k
   const int64_t rows = std::max(shape.m, std::min(shape.n, kMaxSwapped)) + MatmulKernels::kMaxPanelWords;
   return align_up(std::min(kPackedWords, rows * std::min(align_up(shape.k, kMaxBlockElems), kMaxUnits)), 16);
 }
@@ -208,7 +229,8 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                 .reads_right = reads_right,
                 .streamed = streaming.elements,
                 .coded = streaming.coded,
-                .columns = columns};
+                .columns = columns,
+                .tail = tail_of(args, tiles, format, swapped)};
   choose_blocks(job);
   choose_sharing(job, shape);
   choose_tasks(job, threads);

@@ -23,6 +23,16 @@ struct MatmulOperand {
   const MatrixDecoder* decoder = nullptr;  // null where the elements lie in memory
 };
 
+// The tail of a product in terms of panels, which have the rows and columns of the product's own. Its sums are added to
+// a tile's behind the last unit of k.
+struct MatmulTail {
+  PanelSource left = {}, right = {};
+  int64_t k = 0, units = 0, depth = 1;  // of k, as in MatmulJob
+  // Whether the panels of the left or of the right operand are those of A', which are multiplied by `factor`.
+  bool scales_left = true;
+  float factor = 1;
+};
+
 // A product in terms of panels. If C has few columns and many rows, its transpose is computed, so that the long side
 // fills the vectors; no sum changes by that.
 struct MatmulJob {
@@ -53,6 +63,7 @@ struct MatmulJob {
   // Whether a task multiplies a row panel by all its columns before the next one, and finishes whole rows of C: k is so
   // short that a product is mostly reading and writing C.
   bool in_strips = false;
+  MatmulTail tail = {};
 
   [[nodiscard]] bool streams() const { return streamed != nullptr || coded != nullptr; }
   [[nodiscard]] int64_t panel_words() const { return height * tiles.left_units(block_units); }
@@ -64,8 +75,9 @@ struct MatmulJob {
   [[nodiscard]] bool blocks_wait() const { return units > block_units; }
 };
 
-// Returns the words of the workspace for panels that all tasks share.
+// Returns the words of the workspace for panels that all tasks share, and for those of a tail.
 [[nodiscard]] int64_t shared_panel_words(const MatmulShape& shape);
+[[nodiscard]] int64_t tail_panel_words(const MatmulShape& shape);
 
 // REQUIRES: bf16 tiles if both matrices are bf16 and the path is kNativeDot.
 [[nodiscard]] MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& args, int threads);

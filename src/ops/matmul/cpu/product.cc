@@ -22,6 +22,7 @@
 #include "base/math.h"
 #include "ops/matmul/cpu/blocks.h"
 #include "ops/matmul/cpu/kernels.h"
+#include "ops/matmul/cpu/tail.h"
 
 namespace spillway::cpu {
 namespace {
@@ -45,6 +46,7 @@ struct Workspace {
   float* packed;       // [block_units / depth][block_row_panels][depth][height], or shared right panels
   float* columns;      // a thread: [kMaxGroup][column_words()]
   float* sums;         // a thread: [kTaskSums], or one of [kWaitingSums]
+  float* tail;         // [tail_panel_words()]
   std::byte* decoded;  // a thread: [decoded_bytes()], where a matrix is decoded
   int64_t k;
 
@@ -265,6 +267,7 @@ class StreamedPanel {
 void run_task(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread,
               const SumsLayout& layout) {
   const TileRun run(job.tiles);
+  const TailPanels tail(job, workspace.tail);
   float* const panels = workspace.columns_of(thread);
   const int64_t rows = task.row_end - task.row_begin, columns = task.column_end - task.column_begin;
   // A tile is finished behind the next product: its sums have reached the cache by then, and the product does not wait.
@@ -301,6 +304,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
         job.products[height - 1](left, right, depth, tile, job.columns, unit > 0);
       }
       if (!last) continue;
+      tail.add_to(tile, job.columns, i, j);
       finish_pending();
       pending = {i, j, tile};
     }
@@ -312,14 +316,17 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
 // Multiplies each row panel by all columns of a task, whose right panels are shared, and finishes whole rows.
 void run_strips(const Job& job, const Block& block, const Block& task, const Workspace& workspace, int thread) {
   const TileRun run(job.tiles);
+  const TailPanels tail(job, workspace.tail);
   float* const strip = workspace.sums + thread * kTaskSums;
   const int64_t width = (task.column_end - task.column_begin) * job.columns, column = task.column_begin * job.columns;
   for (int64_t i = task.row_begin; i < task.row_end; ++i) {
     const TileLeft left = tile_left(job, block, workspace.packed, i, task.unit_begin);
     const int64_t row = i * job.height, rows = std::min(job.height, job.m - row);
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
-      job.products[rows - 1](left, shared_panel(job, block, workspace.packed, j, task.unit_begin), job.units,
-                             strip + (j - task.column_begin) * job.columns, width, false);
+      float* const tile = strip + (j - task.column_begin) * job.columns;
+      job.products[rows - 1](left, shared_panel(job, block, workspace.packed, j, task.unit_begin), job.units, tile,
+                             width, false);
+      tail.add_to(tile, width, i, j);
     }
     job.kernels.finish(strip, width, job.target, {row, rows, column, std::min(width, job.n - column)});
   }
@@ -365,14 +372,22 @@ Workspace divide(std::byte* workspace, const MatmulShape& shape, int threads) {
   result.packed = reinterpret_cast<float*>(workspace);
   result.columns = result.packed + shared_panel_words(shape);
   result.sums = result.columns + threads * kMaxGroup * column_words(shape.k);
-  result.decoded = reinterpret_cast<std::byte*>(result.sums + sums_floats(shape, threads));
+  result.tail = result.sums + sums_floats(shape, threads);
+  result.decoded = reinterpret_cast<std::byte*>(result.tail + tail_panel_words(shape));
   return result;
 }
 
 void check(const MatmulArgs& args, const std::byte* workspace) {
   const MatmulShape& shape = args.shape;
   const auto real = [](DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; };
-  SPILLWAY_CHECK(shape.m >= 0 && shape.n >= 0 && shape.k >= 0, "[{}, {}, {}]", shape.m, shape.n, shape.k);
+  SPILLWAY_CHECK(shape.m >= 0 && shape.n >= 0 && shape.k >= 0 && shape.tail >= 0, "[{}, {}, {} and {}]", shape.m,
+                 shape.n, shape.k, shape.tail);
+  const auto both_bf16 = [](const Matrix& a, const Matrix& b) {
+    return a.dtype == DType::kBF16 && b.dtype == DType::kBF16;
+  };
+  SPILLWAY_CHECK(shape.tail == 0 || both_bf16(args.tail_a, args.tail_b) || !both_bf16(args.a, args.b),
+                 "a tail of {} x {}", name_of(args.tail_a.dtype), name_of(args.tail_b.dtype));
+  SPILLWAY_CHECK(shape.tail == 0 || args.alpha != 0, "a tail of a product that is multiplied by 0");
   SPILLWAY_CHECK(real(args.a.dtype) && real(args.b.dtype) && real(args.c_dtype), "{} x {} to {}", name_of(args.a.dtype),
                  name_of(args.b.dtype), name_of(args.c_dtype));
   SPILLWAY_CHECK(real(args.addend_dtype) && real(args.bias_dtype), "addend {}, bias {}", name_of(args.addend_dtype),
@@ -386,7 +401,8 @@ void check(const MatmulArgs& args, const std::byte* workspace) {
 }  // namespace
 
 int64_t matmul_workspace_bytes(const MatmulShape& largest, DType, DType, int threads) {
-  return (shared_panel_words(largest) + threads * kMaxGroup * column_words(largest.k) + sums_floats(largest, threads)) *
+  return (shared_panel_words(largest) + threads * kMaxGroup * column_words(largest.k) + sums_floats(largest, threads) +
+          tail_panel_words(largest)) *
          static_cast<int64_t>(sizeof(float));
 }
 
@@ -400,6 +416,7 @@ void matmul_with(const MatmulKernels& kernels, Bf16Path path, const MatmulArgs& 
   if (args.shape.m == 0 || args.shape.n == 0) return;
   const Job job = cut_matmul(kernels, path, args, pool.threads());
   const Workspace parts = divide(workspace, args.shape, pool.threads());
+  TailPanels(job, parts.tail).pack(pool);
 
   for (int64_t row = 0; row < job.row_panels; row += job.block_row_panels) {
     const int64_t row_end = std::min(job.row_panels, row + job.block_row_panels);

@@ -1,5 +1,5 @@
 // The matrix product of the CPU backend: C = alpha * op(A) op(B) + bias + addend, f32 or bf16 in, f32 sums, f32 or bf16
-// out.
+// out. A second, thin product may join the sums, as that of a low-rank adapter does: tail_alpha * op(A') op(B').
 //
 // A product allocates nothing: it works in memory that the plan gives it. Every element of C is summed over k in one
 // fixed order, so its bits depend neither on the number of threads nor on how many other rows and columns there are.
@@ -15,10 +15,12 @@
 
 namespace spillway::cpu {
 
-// C [m, n] = op(A) [m, k] op(B) [k, n]. A transposed matrix is stored as [k, m] or [n, k].
+// C [m, n] = op(A) [m, k] op(B) [k, n]. A transposed matrix is stored as [k, m] or [n, k]. With a tail, op(A') [m, tail]
+// op(B') [tail, n] is added, whose matrices are stored in the same way.
 struct MatmulShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
+  int64_t tail = 0;
   bool operator==(const MatmulShape&) const = default;
 };
 
@@ -61,6 +63,9 @@ struct Matrix {
 struct MatmulArgs {
   MatmulShape shape;
   Matrix a, b;
+  // Of the tail, without decoders; both bf16 where a and b are. tail_alpha * A' is rounded to the type of A'.
+  Matrix tail_a = {}, tail_b = {};
+  float tail_alpha = 1;
   void* c = nullptr;  // [m, n] f32 or bf16; overlaps neither a nor b
   DType c_dtype = DType::kF32;
   int64_t c_stride = 0;

@@ -105,6 +105,7 @@ struct Product {
   DType a = DType::kF32, b = DType::kF32, c = DType::kF32;
   float alpha = 1;
   bool addend = false, in_place = false, bias = false;
+  float tail_alpha = 1;
 };
 
 double element(const Values& values, bool transposed, int64_t row, int64_t column) {
@@ -114,9 +115,11 @@ double element(const Values& values, bool transposed, int64_t row, int64_t colum
 // Runs the product and compares the elements of every `step`-th row with float64. The bound is that of a chain of
 // additions: half an ulp of f32 of each partial sum, and half an ulp of the output's type.
 void check_product(const Product& p, const Variant& variant, int threads, int64_t step = 1) {
-  const auto [m, n, k, transpose_a, transpose_b] = p.shape;
+  const auto [m, n, k, transpose_a, transpose_b, tail] = p.shape;
   const Values a(transpose_a ? k : m, transpose_a ? m : k, p.a, 1);
   const Values b(transpose_b ? n : k, transpose_b ? k : n, p.b, 2);
+  const Values tail_a(transpose_a ? tail : m, transpose_a ? m : tail, p.a, 6);
+  const Values tail_b(transpose_b ? n : tail, transpose_b ? tail : n, p.a, 7);
   const Values addend(m, n, p.in_place ? p.c : DType::kBF16, 3, p.in_place ? 5 : 2), bias(1, n, DType::kF32, 4);
   Values c(m, n, p.c, p.in_place ? 3 : 5, 5);
   MatmulArgs args;
@@ -127,6 +130,9 @@ void check_product(const Product& p, const Variant& variant, int threads, int64_
   args.c_dtype = p.c;
   args.c_stride = c.stride();
   args.alpha = p.alpha;
+  args.tail_a = tail_a.matrix();
+  args.tail_b = tail_b.matrix();
+  args.tail_alpha = p.tail_alpha;
   if (p.addend) {
     args.addend = p.in_place ? c.data() : addend.matrix().data;
     args.addend_dtype = addend.dtype();
@@ -148,10 +154,17 @@ void check_product(const Product& p, const Variant& variant, int threads, int64_
         sum += term;
         size += std::fabs(term);
       }
+      sum *= p.alpha;
+      size *= std::fabs(p.alpha);
+      for (int64_t l = 0; l < tail; ++l) {
+        const double term = p.tail_alpha * element(tail_a, transpose_a, i, l) * element(tail_b, transpose_b, l, j);
+        sum += term;
+        size += std::fabs(term);
+      }
       const double bias_value = p.bias ? bias.at(0, j) : 0, addend_value = p.addend ? addend.at(i, j) : 0;
-      const double want = p.alpha * sum + bias_value + addend_value;
-      const double chain = 0x1p-24 * (300.0 + static_cast<double>(k) / 128);
-      const double bound = chain * (std::fabs(p.alpha) * size + 2) + rounding * std::fabs(want);
+      const double want = sum + bias_value + addend_value;
+      const double chain = 0x1p-24 * (300.0 + static_cast<double>(k + tail) / 128);
+      const double bound = chain * (size + 2) + rounding * std::fabs(want);
       if (!(std::fabs(c.at(i, j) - want) <= bound)) ++wrong;
     }
     for (int64_t j = n; j < c.stride(); ++j) wrong += std::isnan(c.at(i, j)) ? 0 : 1;
@@ -172,6 +185,8 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
   const Values a(shape.transpose_a ? shape.k : shape.m, shape.transpose_a ? shape.m : shape.k, dtype, 11);
   const Values b(shape.transpose_b ? shape.n : shape.k, shape.transpose_b ? shape.k : shape.n, dtype, 12);
   Values c(rows, shape.n, dtype, 13, 0);
+  const Values tail_a(shape.transpose_a ? shape.tail : shape.m, shape.transpose_a ? shape.m : shape.tail, dtype, 14);
+  const Values tail_b(shape.transpose_b ? shape.n : shape.tail, shape.transpose_b ? shape.tail : shape.n, dtype, 15);
   const int64_t bytes = matmul_workspace_bytes(shape, dtype, dtype, threads);  // of the largest
   shape.m = rows;
   MatmulArgs args;
@@ -181,6 +196,9 @@ std::vector<std::byte> product_bytes(MatmulShape shape, int64_t rows, DType dtyp
   args.c = c.data();
   args.c_dtype = dtype;
   args.c_stride = c.stride();
+  args.tail_a = tail_a.matrix();
+  args.tail_b = tail_b.matrix();
+  args.tail_alpha = 0.7f;
   ThreadPool pool(threads);
   GuardedWorkspace workspace(bytes);
   matmul_with(*variant.kernels, variant.path, args, workspace.data(), pool);
@@ -279,6 +297,30 @@ TEST_CASE("alpha, bias and addend go into the product, also where the addend is 
   }
 }
 
+TEST_CASE("a tail joins the sums of a product, for every kernel, type and transpose") {
+  // Few rows, a result that is computed transposed, a short k, a long one, and more of the tail than a tile takes.
+  constexpr std::array<MatmulShape, 6> kShapes = {{{.m = 1, .n = 133, .k = 17, .tail = 16},
+                                                   {.m = 14, .n = 320, .k = 256, .tail = 3},
+                                                   {.m = 470, .n = 5, .k = 300, .tail = 8},
+                                                   {.m = 64, .n = 300, .k = 40, .tail = 16},
+                                                   {.m = 95, .n = 64, .k = 4300, .tail = 700},
+                                                   {.m = 3, .n = 40, .k = 0, .tail = 2}}};
+  for (MatmulShape shape : kShapes) {
+    for (int transposes = 0; transposes < 4; ++transposes) {
+      shape.transpose_a = (transposes & 1) != 0;
+      shape.transpose_b = (transposes & 2) != 0;
+      for (const DType a : kTypes) {
+        for (const DType b : kTypes) {
+          for (const Variant& variant : variants(a, b)) {
+            // A power of two, which bf16 does not round.
+            check_product({.shape = shape, .a = a, .b = b, .alpha = 2, .addend = true, .tail_alpha = 0.5f}, variant, 2);
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("an empty sum leaves bias and addend") {
   for (const Variant& variant : variants(DType::kF32, DType::kF32)) {
     check_product({.shape = {3, 40, 0, false, true}}, variant, 1);
@@ -365,9 +407,10 @@ TEST_CASE("a large result has the same bits whether its rows are whole lines of 
 
 TEST_CASE("the number of threads does not change a bit of a product") {
   for (const DType dtype : kTypes) {
-    for (const MatmulShape& shape : {MatmulShape{150, 200, 600, false, true}, MatmulShape{64, 90, 5000, false, false},
-                                     MatmulShape{300, 16, 333, true, false}, MatmulShape{400, 100, 1536, false, false},
-                                     MatmulShape{300, 200, 40, false, true}, MatmulShape{64, 90, 9000, true, false}}) {
+    for (const MatmulShape& shape :
+         {MatmulShape{150, 200, 600, false, true, 21}, MatmulShape{64, 90, 5000, false, false},
+          MatmulShape{300, 16, 333, true, false, 16}, MatmulShape{400, 100, 1536, false, false, 8},
+          MatmulShape{300, 200, 40, false, true, 5}, MatmulShape{64, 90, 9000, true, false}}) {
       for (const Variant& variant : variants(dtype, dtype)) {
         if (variant.kernels != &best_matmul_kernels()) continue;
         const auto alone = product_bytes(shape, shape.m, dtype, variant, 1);
@@ -381,8 +424,8 @@ TEST_CASE("the number of threads does not change a bit of a product") {
 TEST_CASE("a row's bits and the workspace hold for any smaller number of rows") {
   for (const DType dtype : kTypes) {
     for (const MatmulShape& shape :
-         {MatmulShape{131, 70, 700, false, true}, MatmulShape{131, 9, 300, false, false},
-          MatmulShape{300, 40, 4500, false, true}, MatmulShape{131, 540, 330, false, true}}) {
+         {MatmulShape{131, 70, 700, false, true, 16}, MatmulShape{131, 9, 300, false, false, 7},
+          MatmulShape{300, 40, 4500, false, true, 3}, MatmulShape{131, 540, 330, false, true}}) {
       for (const Variant& variant : variants(dtype, dtype)) {
         if (shape.k > 1000 && variant.kernels != &best_matmul_kernels()) continue;
         const auto whole = product_bytes(shape, shape.m, dtype, variant, 1);
@@ -396,7 +439,7 @@ TEST_CASE("a row's bits and the workspace hold for any smaller number of rows") 
 }
 
 TEST_CASE("kernels with fused multiply-add agree bit for bit") {
-  const MatmulShape shape{45, 77, 611, false, true};
+  const MatmulShape shape{45, 77, 611, false, true, 19};
   for (const DType dtype : kTypes) {
     std::vector<std::byte> first;
     for (const Variant& variant : variants(dtype, dtype)) {

@@ -1,0 +1,153 @@
+// Gemma 4: Gemma 3 with norms whose weights are kept as they are, scores that are not scaled, and a norm of values.
+// Layers without a window have heads of a size of their own, and may have fewer keys, which are their values, too.
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/text.h"
+#include "model/config_overrides.h"
+#include "model/decoder/architecture.h"
+#include "model/decoder/sliding_window.h"
+
+namespace spillway::architectures {
+namespace {
+
+constexpr int64_t kPattern = 6, kMaxGemma4Heads = 4096;
+constexpr int64_t kGlobalHeadDim = 512;  // transformers', where config.json does not say
+
+// Images may see all of themselves; tokens of text see those before them either way.
+void refuse_other_masks(const JsonField& json) {
+  const JsonField whom = json["use_bidirectional_attention"];
+  if (whom.string_or("vision") == "vision") return;
+  throw whom.bad("\"vision\" or null", "use a model that predicts the next token, or " +
+                                           override_advice(json.where(), "use_bidirectional_attention", "null"));
+}
+
+void set_heads(const JsonField& json, const JsonField& head_dim, const JsonField& kv_heads, Attention& attention) {
+  attention.head_dim = head_dim.integer_or(attention.head_dim, 2, ops::kMaxHeadSize);
+  attention.kv_heads = kv_heads.integer_or(attention.kv_heads, 1, kMaxGemma4Heads);
+  if (attention.head_dim % 2 == 0 && attention.heads % attention.kv_heads == 0) return;
+  throw input_error(json.where(),
+                    "expected an even head_dim, and num_key_value_heads that divide num_attention_heads = {}, got {} "
+                    "and {}; check per_layer_config, global_head_dim and num_global_key_value_heads",
+                    attention.heads, attention.head_dim, attention.kv_heads);
+}
+
+// Reads {"5": {"head_dim": 512, "num_key_value_heads": 4}, ...}, as transformers writes it from 5.23 on.
+void read_heads_by_layer(const JsonField& by_layer, DecoderConfig& config) {
+  for (const auto& [name, own] : by_layer.members()) {
+    int64_t layer = -1;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), layer);
+    if (error != std::errc() || end != name.data() + name.size() || layer < 0 || layer >= std::ssize(config.layers))
+      throw input_error(by_layer.where(), "expected numbers of layers below {}, got {}; correct the key",
+                        config.layers.size(), quote(name));
+    for (const auto& [key, value] : own.members()) {
+      if (key != "head_dim" && key != "num_key_value_heads")
+        throw input_error(own.where(), "expected head_dim and num_key_value_heads, got {}; use a model without it",
+                          quote(key));
+    }
+    set_heads(by_layer, own["head_dim"], own["num_key_value_heads"], nth(config.layers, layer).attention);
+  }
+}
+
+// Reads the heads of layers without a window.
+void read_heads(const JsonField& json, DecoderConfig& config) {
+  if (!json["per_layer_config"].is_null()) return read_heads_by_layer(json["per_layer_config"], config);
+  const bool values_are_keys = json["attention_k_eq_v"].boolean_or(false);
+  for (DecoderLayer& layer : config.layers) {
+    if (layer.attention.window > 0) continue;
+    if (!json.has("global_head_dim")) layer.attention.head_dim = kGlobalHeadDim;
+    set_heads(json, json["global_head_dim"],
+              json[values_are_keys ? "num_global_key_value_heads" : "num_key_value_heads"], layer.attention);
+  }
+}
+
+// The last layer always sees everything.
+void read_windows(const JsonField& json, int64_t missing, DecoderConfig& config) {
+  read_patterned_windows(json, kPattern, config, missing);
+  config.layers.back().attention.window = 0;
+}
+
+void refuse_shared_keys(const JsonField& json) {
+  if (json["num_kv_shared_layers"].is_in_use())
+    throw json["num_kv_shared_layers"].bad("0", "use a model whose layers have keys and values of their own");
+}
+
+// Reads the keys of both kinds.
+void read_text(const JsonField& json, int64_t missing_window, DecoderConfig& config) {
+  refuse_other_masks(json);
+  if (!json["rope_scaling"].is_null())
+    throw json["rope_scaling"].bad("none, which Gemma 4 does not read", "use rope_parameters");
+  refuse_shared_keys(json);
+  read_windows(json, missing_window, config);
+  read_heads(json, config);
+  const bool bias = json["attention_bias"].boolean_or(false);
+  const bool values_are_keys = json["attention_k_eq_v"].boolean_or(false);
+  set_biases(config.layers, {.qkv = bias, .output = bias});
+  for (DecoderLayer& layer : config.layers) {
+    layer.attention.scale = 1;
+    layer.attention.values_are_keys = values_are_keys && layer.attention.window == 0;
+  }
+  config.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+  const JsonField cap = json["final_logit_softcapping"];
+  config.logit_soft_cap = cap.is_null() ? 0 : cap.real(1e-3, 1e9);
+}
+
+void read_gemma4(const JsonField& json, DecoderConfig& config) {
+  read_text(json, 512, config);
+  if (json["enable_moe_block"].boolean_or(false))
+    throw json["enable_moe_block"].bad("false", "use a model without experts");
+  if (json["hidden_size_per_layer_input"].integer_or(256, 0, kMaxPositions) != 0)
+    throw input_error(json.where(),
+                      "expected hidden_size_per_layer_input 0, got another number, or none, which stands for 256; use "
+                      "a model without embeddings by layer");
+}
+
+void read_gemma4_unified(const JsonField& json, DecoderConfig& config) { read_text(json, 1024, config); }
+
+constexpr DecoderLayer kGemma4Layer{.norms = {.after_attention = "post_attention_layernorm",
+                                              .before_feed_forward = "pre_feedforward_layernorm",
+                                              .after_feed_forward = "post_feedforward_layernorm"},
+                                    .attention = {.head_norm = HeadNorm::kEachHead, .normalises_values = true},
+                                    .feed_forward = {.activation = Activation::kGeluTanh},
+                                    .has_scalar = true};
+constexpr RopeDefaults kGemma4Ropes{.theta = 1e6, .local_theta = 1e4, .proportion = 0.25};
+constexpr Architecture::Sizes kGemma4Sizes{262144, 2304, 9216, 30, 8};
+
+}  // namespace
+
+const Architecture kGemma4{.name = "Gemma4ForCausalLM",
+                           .model_type = "gemma4_text",
+                           .default_kv_heads = 4,
+                           .default_head_dim = 256,
+                           .default_max_position_embeddings = 131072,
+                           .default_pad_token_id = 0,
+                           .ties_by_default = true,
+                           .rope = kGemma4Ropes,
+                           .activation_key = "hidden_activation",
+                           .activation_names = kGeluTanhNames,
+                           .rounds_embedding_scale = true,
+                           .layer = kGemma4Layer,
+                           .read = read_gemma4,
+                           .default_sizes = kGemma4Sizes};
+
+const Architecture kGemma4Unified{.name = "Gemma4UnifiedForCausalLM",
+                                  .model_type = "gemma4_unified_text",
+                                  .default_kv_heads = 4,
+                                  .default_head_dim = 256,
+                                  .default_max_position_embeddings = 262144,
+                                  .default_pad_token_id = 0,
+                                  .ties_by_default = true,
+                                  .rope = kGemma4Ropes,
+                                  .activation_key = "hidden_activation",
+                                  .activation_names = kGeluTanhNames,
+                                  .rounds_embedding_scale = true,
+                                  .layer = kGemma4Layer,
+                                  .read = read_gemma4_unified,
+                                  .default_sizes = kGemma4Sizes};
+
+}  // namespace spillway::architectures
