@@ -86,7 +86,7 @@ Dataset load_datasets(std::span<const DatasetConfig> configs, const RowOptions& 
 
 namespace {
 
-Json to_json(const std::vector<DatasetSummary::Answers>& by_dataset) {
+Json list_of(const std::vector<DatasetSummary::Answers>& by_dataset) {
   Json list = Json::array();
   for (const auto& [rows, with_end] : by_dataset) list.push_back({{"rows", rows}, {"with_end", with_end}});
   return list;
@@ -109,7 +109,7 @@ Json to_json(const DatasetSummary& summary) {
           {"tokens_cut", summary.tokens_cut},
           {"tokens_too_long", summary.tokens_too_long},
           {"left_out", to_json(summary.left_out)},
-          {"answers", to_json(summary.answers)},
+          {"answers", list_of(summary.answers)},
           {"ends", summary.ends},
           {"lengths", to_json(summary.lengths)},
           {"dropped",

@@ -15,7 +15,7 @@ inline constexpr const char* kTinyModels[] = {
     "glm4",           "ministral3", "granite",      "smollm3",     "olmo2",       "arcee",         "seed_oss",
     "gemma",          "olmo3",      "cohere",       "cohere2",     "qwen3_moe",   "mixtral",       "olmoe",
     "qwen2_moe",      "glm4_moe",   "gpt_oss",      "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "gemma4",
-    "gemma4_unified", "gemma4_moe", "granitemoe",   "minimax_m2",    "lfm2",          "lfm2_moe",
-    "qwen3_next",     "qwen3_5",    "qwen3_5_moe"};
+    "gemma4_unified", "gemma4_moe", "granitemoe",   "minimax_m2",  "lfm2",        "lfm2_moe",      "qwen3_next",
+    "qwen3_5",        "qwen3_5_moe"};
 
 }  // namespace spillway::testing

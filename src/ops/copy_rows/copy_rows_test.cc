@@ -21,7 +21,8 @@ TEST_CASE("rows of a table are copied within it, and all others stay") {
       const Numbers numbers = rounded(random_numbers(kRows * width, 1), dtype);
       // The last copy is left out of the run.
       const std::map<ValueId, Numbers> inputs{{table, numbers}, {from, {4, 1}}, {to, {0, 5}}};
-      const Run result(graph, inputs, {.rows = {2}}), in_place(graph, inputs, {.threads = 2, .rows = {2}, .in_place = true});
+      const Run result(graph, inputs, {.rows = {2}}),
+          in_place(graph, inputs, {.threads = 2, .rows = {2}, .in_place = true});
       CHECK(result == in_place);
       const int64_t sources[kRows] = {4, 1, 2, 3, 4, 1};
       Numbers expected;
