@@ -269,7 +269,8 @@ TEST_CASE("a checkpoint of as many other rows is refused, and one that does not 
 TEST_CASE("a run that goes on with other rows to evaluate on says that its losses do not compare") {
   const TinyJob job;
   const fs::path rows = job.output("evaluation.jsonl");
-  std::ofstream(rows) << R"({"text": "w1 w2 w3 w4"})" << "\n";
+  std::ofstream(rows) << R"({"text": "w1 w2 w3 w4"})"
+                      << "\n";
   const std::vector<std::string> evaluation = {"--test_datasets", "[{path: " + rows.string() + ", type: completion}]",
                                                "--eval_steps", "3"};
   const auto train = [&](std::vector<std::string> options) {
@@ -282,7 +283,8 @@ TEST_CASE("a run that goes on with other rows to evaluate on says that its losse
   const Finished same = resumed();
   REQUIRE(same.status == 0);
   CHECK(same.err.find("evaluated on other rows") == std::string::npos);
-  std::ofstream(rows) << R"({"text": "w5 w6 w7 w8"})" << "\n";
+  std::ofstream(rows) << R"({"text": "w5 w6 w7 w8"})"
+                      << "\n";
   const Finished other = resumed();
   CAPTURE(other.err);
   REQUIRE(other.status == 0);

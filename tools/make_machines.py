@@ -132,8 +132,6 @@ GEMMA2 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window"
                  "final_logit_softcapping": 30.0}
 GEMMA3 = GELU | {"head_dim": 256, "query_pre_attn_scalar": 256, "sliding_window": 512, "sliding_window_pattern": 6,
                  "rope_local_base_freq": 10000.0}
-GEMMA4 = GELU | {"head_dim": 256, "global_head_dim": 512, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0, "sliding_window": 1024,
-                 "final_logit_softcapping": 30.0}
 PHI3 = {"sliding_window": 2047}
 GLM4 = HEAD128 | {"partial_rotary_factor": 0.5}
 GEMMA = {"hidden_act": "gelu_pytorch_tanh", "head_dim": 256}
@@ -182,9 +180,6 @@ MODELS = {
     "gemma-2-27b": ("google/gemma-2-27b", "gemma2", 4608, 36864, 46, 32, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA2 | HEAD128 | {"query_pre_attn_scalar": 144}),
     "gemma-3-270m": ("google/gemma-3-270m", "gemma3_text", 640, 2048, 18, 4, 1, 262144, 32768, 1e6, 1e-6, True, GEMMA3),
     "gemma-3-1b": ("google/gemma-3-1b-pt", "gemma3_text", 1152, 6912, 26, 4, 1, 262144, 32768, 1e6, 1e-6, True, GEMMA3),
-    "gemma-4-31b": ("google/gemma-4-31B-it", "gemma4_text", 5376, 21504, 60, 32, 16, 262144, 262144, 1e6, 1e-6, True, GEMMA4 | {"num_global_key_value_heads": 4}),
-    "gemma-4-26b-a4b": ("google/gemma-4-26B-A4B-it", "gemma4_text", 2816, 2112, 30, 16, 8, 262144, 262144, 1e6, 1e-6, True, GEMMA4 | {"num_global_key_value_heads": 2, "enable_moe_block": True, "num_experts": 128, "top_k_experts": 8, "moe_intermediate_size": 704}),
-    "minimax-m2": ("MiniMaxAI/MiniMax-M2", "minimax_m2", 3072, 1536, 62, 48, 8, 200064, 196608, 5e6, 1e-6, False, HEAD128 | {"rotary_dim": 64, "num_local_experts": 256, "num_experts_per_tok": 8}),
     "phi-3-mini-4k": ("microsoft/Phi-3-mini-4k-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-3-medium-4k": ("microsoft/Phi-3-medium-4k-instruct", "phi3", 5120, 17920, 40, 40, 10, 32064, 4096, 1e4, 1e-5, False, PHI3),
     "phi-3.5-mini": ("microsoft/Phi-3.5-mini-instruct", "phi3", 3072, 8192, 32, 32, 32, 32064, 131072, 1e4, 1e-5, False, {"sliding_window": None}),
@@ -212,7 +207,7 @@ WANS = {
     "wan2.2-t2v-a14b": ("Wan-AI/Wan2.2-T2V-A14B-Diffusers", 40, 13824, 40, 16, 16, None),
 }
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
-           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "gemma4_text": "Gemma4ForCausalLM", "minimax_m2": "MiniMaxM2ForCausalLM", "phi3": "Phi3ForCausalLM",
+           "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
            "glm4": "Glm4ForCausalLM", "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM",
            "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM", "cohere2": "Cohere2ForCausalLM"}
 

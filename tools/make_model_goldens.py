@@ -241,7 +241,7 @@ def model_specs():
                                       rope_parameters={**plain, "partial_rotary_factor": 0.25}), torch.float32, None, 5),
         # The files have the experts of a layer in two tensors.
         "qwen3_5_moe": (Qwen3_5MoeTextConfig(**{k: v for k, v in SMALL.items() if k != "intermediate_size"}, num_key_value_heads=2, head_dim=16,
-                                             linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16,
+                                             linear_num_key_heads=2, linear_num_value_heads=2, linear_key_head_dim=16, rms_norm_eps=1e-3,
                                              linear_value_head_dim=8, moe_intermediate_size=12, shared_expert_intermediate_size=20,
                                              num_experts=5, num_experts_per_tok=2, layer_types=["linear_attention", "full_attention"],
                                              rope_parameters={**plain, "partial_rotary_factor": 0.25}), torch.float32, None, 5),

@@ -56,11 +56,14 @@ int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nt
 
 // Returns the most tokens of each stream of `count` micro-batches.
 template <typename StreamsOf>
-std::vector<int64_t> longest_streams(size_t count, const StreamsOf& streams_of) {
-  std::vector<int64_t> longest(count > 0 ? streams_of(0).size() : 0);
-  for (size_t i = 0; i < count; ++i)
-    for (size_t stream = 0; stream < longest.size(); ++stream)
-      longest[stream] = std::max(longest[stream], tokens_of(streams_of(i), static_cast<int>(stream)));
+StreamShare::Lengths longest_streams(size_t count, const StreamsOf& streams_of) {
+  StreamShare::Lengths longest{};
+  for (size_t i = 0; i < count; ++i) {
+    const Streams streams = streams_of(i);
+    SPILLWAY_CHECK(streams.size() <= longest.size(), "{} streams", streams.size());
+    for (size_t stream = 0; stream < streams.size(); ++stream)
+      longest[stream] = std::max(longest[stream], streams[stream].tokens);
+  }
   return longest;
 }
 

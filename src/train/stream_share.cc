@@ -37,9 +37,8 @@ std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vecto
 
 }  // namespace
 
-void StreamShare::agree(std::span<const int64_t> tokens) {
+void StreamShare::agree(const Lengths& tokens) {
   if (!is_shared()) return;
-  SPILLWAY_CHECK(tokens.size() <= kMostStreams, "{} streams", tokens.size());
   std::vector<double> mine(kMostStreams);
   for (size_t i = 0; i < tokens.size(); ++i) mine[i] = static_cast<double>(rows_of_rank(tokens[i], ranks_));
   rows_.fill(0);

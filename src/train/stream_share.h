@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "dist/peers.h"
@@ -22,9 +21,12 @@ class StreamShare {
   // `ranks` neighbours share each micro-batch; a divisor of the number of peers, which are null for one rank. Borrowed.
   StreamShare(Peers* peers, int64_t ranks) : peers_(peers), ranks_(ranks) {}
 
-  // Prepares for micro-batches whose longest streams have so many tokens, by number. Ranks exchange as many rows as
-  // each other, so that all have the rows of the longest of any.
-  void agree(std::span<const int64_t> tokens);
+  static constexpr size_t kMostStreams = 2;
+  using Lengths = std::array<int64_t, kMostStreams>;  // tokens, by stream
+
+  // Prepares for micro-batches whose longest streams have so many tokens. Ranks exchange as many rows as each other, so
+  // that all have the rows of the longest of any.
+  void agree(const Lengths& tokens);
   // Returns the rows of a stream of so many tokens that this rank computes: those behind the last token belong to no
   // sequence.
   [[nodiscard]] int64_t rows(int stream, int64_t tokens) const;
@@ -37,13 +39,12 @@ class StreamShare {
   void add_up(std::vector<std::vector<double>>& lists);
 
  private:
-  static constexpr size_t kMostStreams = 2;
   [[nodiscard]] bool is_shared() const { return ranks_ > 1; }
   [[nodiscard]] int64_t place() const { return peers_->rank() % ranks_; }  // of this rank among those that share
 
   Peers* peers_;
   int64_t ranks_;
-  std::array<int64_t, kMostStreams> rows_{};  // by stream
+  Lengths rows_{};  // of this rank
 };
 
 }  // namespace spillway::train

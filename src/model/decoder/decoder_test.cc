@@ -79,7 +79,7 @@ TEST_CASE("noise is added to embeddings once, and in no pass without dropout") {
   CHECK(count_ops(plain, "embedding_noise") == 0);
 }
 
-TEST_CASE("adapters add two small products to each adapted layer and freeze the base") {
+TEST_CASE("adapters add a small product to each adapted layer, and another to its sums, and freeze the base") {
   const ModelPtr model = read_model(kGoldenModels / "llama32");
   const LoraOptions lora{.r = 4, .alpha = 8, .dropout = 0.1, .target_modules = {"q_proj", "down_proj"}};
   Graph plain, adapted;
@@ -87,7 +87,10 @@ TEST_CASE("adapters add two small products to each adapted layer and freeze the 
   (void)model->build(plain_builder, {.tokens = 16});
   const ModelGraph decoder = model->build(builder, {.dtype = DType::kBF16, .tokens = 16, .lora = lora});
   CHECK(verify(adapted).empty());
-  CHECK(count_ops(adapted, "matmul") - count_ops(plain, "matmul") == 2 * 4);
+  CHECK(count_ops(adapted, "matmul") - count_ops(plain, "matmul") == 4);
+  CHECK(std::count_if(adapted.ops.begin(), adapted.ops.end(), [](const Operation& op) {
+          return op.def->tail_input >= 0 && nth(op.inputs, op.def->tail_input) != kNone;
+        }) == 4);
   CHECK(count_ops(adapted, "dropout") == 4);
   CHECK(decoder.dropout_seed != kNone);
   const std::vector<std::string> targets = lora_targets(decoder.parameters, lora, "lora_target_modules");

@@ -199,11 +199,12 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 }
 
 // Makes a product that is added to the sum of input `i` the tail of the one that has just given this sum. So dx of a
-// layer with LoRA is one product [dy | dz] [W; A]. Returns false where it can't be.
+// layer with LoRA is one product [dy | dz] [W; A]. Returns false where it can't be, and for weights that are frozen:
+// they may be codes, which make no tail, and the bits are to be those of what these stand for.
 bool joins_last_product(VjpContext& context, int i, const ProductTail& product, bool transpose_b) {
   constexpr int64_t kMaxTail = 512;  // columns: all of them are packed at once
   Operation* const last = context.last_of_sum(i);
-  if (last == nullptr || last->def->tail_input < 0) return false;
+  if (last == nullptr || last->def->tail_input < 0 || !context.wants(i + 1)) return false;
   const Builder& builder = context.builder();
   const ValueType &a = builder.type(product.a), &b = builder.type(product.b);
   const DType dtype = builder.type(last->inputs[0]).dtype;
