@@ -133,10 +133,11 @@ void warn_of_ends(const std::vector<data::DatasetConfig>& datasets, const data::
     rows += answers.rows;
   }
   if (without.empty()) return;
-  warnings.push_back(fmt::format(
-      "datasets: the end of the answer is a target in none of {} rows{}, so that the model does not learn to stop{}; {}",
-      rows, others_have_ends ? " of " + paths : "", others_have_ends ? " behind them" : "",
-      ends_remedy(without, options, summary)));
+  warnings.push_back(
+      fmt::format("datasets: the end of the answer is a target in none of {} rows{}, so that the model does not learn "
+                  "to stop{}; {}",
+                  rows, others_have_ends ? " of " + paths : "", others_have_ends ? " behind them" : "",
+                  ends_remedy(without, options, summary)));
 }
 
 // Warns of preferences from which a model learns little: all prompts are empty but for a BOS, or answers are the same.

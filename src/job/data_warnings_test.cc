@@ -169,6 +169,7 @@ TEST_CASE("a dataset in which no end of an answer is a target is named beside ot
   read.summary.answers = {{.rows = 20, .with_end = 19}, {.rows = 7}};
   const auto warnings = data_warnings("datasets", datasets, {}, read);
   REQUIRE(warnings.size() == 1);
-  CHECK(has(warnings.front(), "the end of the answer is a target in none of 7 rows of without.jsonl, so that the model "
-                              "does not learn to stop behind them; name the token"));
+  CHECK(has(warnings.front(),
+            "the end of the answer is a target in none of 7 rows of without.jsonl, so that the model "
+            "does not learn to stop behind them; name the token"));
 }

@@ -33,7 +33,7 @@ struct DatasetSummary {
   };
   std::vector<Answers> answers;
   std::set<int32_t> ends;  // tokens that end answers and are learned
-  LengthTally lengths;  // of all rows, before anything is cut or dropped; of preferences with the longer completion
+  LengthTally lengths;     // of all rows, before anything is cut or dropped; of preferences with the longer completion
   struct Dropped {
     int64_t empty = 0, too_short = 0, too_long = 0, no_targets = 0, duplicate = 0;
   } dropped;

@@ -24,13 +24,12 @@ class Mxfp4Storage final : public Storage {
   }
   [[nodiscard]] ValueId linear(Builder& builder, ValueId x, const WeightSpec& weight, std::span<const ValueId> parts,
                                const ops::LinearOptions& options) const override {
-    return ops::quantised_matmul(
-        builder, x, transposed(weight, parts),
-        {.transpose = false,
-         .addend = options.addend,
-         .bias = options.bias,
-         .out_dtype = options.out_dtype,
-         .tail = options.tail});
+    return ops::quantised_matmul(builder, x, transposed(weight, parts),
+                                 {.transpose = false,
+                                  .addend = options.addend,
+                                  .bias = options.bias,
+                                  .out_dtype = options.out_dtype,
+                                  .tail = options.tail});
   }
   [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
                                        const WeightSpec& weight, std::span<const ValueId> parts,

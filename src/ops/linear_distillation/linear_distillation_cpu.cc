@@ -20,8 +20,7 @@ float log_sum_at(const float* logits, int64_t count, float inverse_temperature) 
   const float top = largest_of(logits, count);
   const double total = sum_of(
       logits, count,
-      [&](Vector v)
-          HWY_ATTR { return exp_of(hn::Mul(hn::Sub(v, constant(top)), constant(inverse_temperature))); },
+      [&](Vector v) HWY_ATTR { return exp_of(hn::Mul(hn::Sub(v, constant(top)), constant(inverse_temperature))); },
       [&](float v) { return std::exp((v - top) * inverse_temperature); });
   return top * inverse_temperature + static_cast<float>(std::log(total));
 }

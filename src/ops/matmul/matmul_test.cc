@@ -142,7 +142,8 @@ TEST_CASE("the gradient of what a layer and its adapter read is one product, and
   graph.axes = {{"tokens", tokens}};
   std::vector<ValueId> in;
   for (const OperandCase& one : inputs)
-    in.push_back(b.input(std::to_string(in.size()), one.type, in.empty() ? ValueKind::kBatch : ValueKind::kTrainableWeight));
+    in.push_back(
+        b.input(std::to_string(in.size()), one.type, in.empty() ? ValueKind::kBatch : ValueKind::kTrainableWeight));
   std::vector<ValueId> second = in;
   second[0] = adapted_layer(b, in);
   const ValueId y = adapted_layer(b, second);

@@ -30,9 +30,7 @@ QuantisedWeight weight_of(const KernelArgs& args) {
 
 std::array<TensorView, matmul_op::kInputs> decoded_operands(const KernelArgs& args, const TensorView& weight) {
   using namespace quantised_matmul_op;
-  return {args.inputs[kX],    weight,
-          args.inputs[kAddend], args.inputs[kBias],
-          args.inputs[kTailA],  args.inputs[kTailB]};
+  return {args.inputs[kX], weight, args.inputs[kAddend], args.inputs[kBias], args.inputs[kTailA], args.inputs[kTailB]};
 }
 
 int64_t decoded_bytes(const Attributes& attributes, DType dtype) {

@@ -27,8 +27,8 @@ struct QuantisedMatmulOptions {
   ProductTail tail;
 };
 
-// Returns alpha * x op(W) + tail + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the dtype of
-// x: the bits are the same. The weight has no gradient.
+// Returns alpha * x op(W) + tail + bias + addend, as ops::matmul() of x, f32 or bf16, and the decoded weight in the
+// dtype of x: the bits are the same. The weight has no gradient.
 [[nodiscard]] ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& weight,
                                        const QuantisedMatmulOptions& options = {});
 

@@ -15,8 +15,8 @@
 
 namespace spillway::cpu {
 
-// C [m, n] = op(A) [m, k] op(B) [k, n]. A transposed matrix is stored as [k, m] or [n, k]. With a tail, op(A') [m, tail]
-// op(B') [tail, n] is added, whose matrices are stored in the same way.
+// C [m, n] = op(A) [m, k] op(B) [k, n]. A transposed matrix is stored as [k, m] or [n, k]. With a tail, op(A') [m,
+// tail] op(B') [tail, n] is added, whose matrices are stored in the same way.
 struct MatmulShape {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
