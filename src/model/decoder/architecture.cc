@@ -23,7 +23,7 @@ constexpr std::array kArchitectures = {
     &architectures::kDeepseekV2, &architectures::kDeepseekV3,    &architectures::kGlm4MoeLite,
     &architectures::kGemma4,     &architectures::kGemma4Unified, &architectures::kGraniteMoe,
     &architectures::kMiniMaxM2,  &architectures::kLfm2,          &architectures::kLfm2Moe,
-    &architectures::kQwen3Next,  &architectures::kQwen3_5,       &architectures::kQwen3_5Moe};
+    &architectures::kQwen3Next,  &architectures::kQwen35,        &architectures::kQwen35Moe};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

@@ -108,22 +108,22 @@ const Architecture kQwen3Next{.name = "Qwen3NextForCausalLM",
                               .layer = kGatedLayer,
                               .read = read_qwen3_next};
 
-const Architecture kQwen3_5{.name = "Qwen3_5ForCausalLM",
-                            .model_type = "qwen3_5_text",
-                            .default_kv_heads = 4,
-                            .default_head_dim = 256,
-                            .default_max_position_embeddings = 32768,
-                            .norm = kNorm,
-                            .rope = kQuarterRope,
-                            .layer = kGatedLayer,
-                            .read = read_qwen3_5,
-                            .default_sizes = {.vocab_size = 248320,
-                                              .hidden_size = 4096,
-                                              .intermediate_size = 12288,
-                                              .num_hidden_layers = 32,
-                                              .num_attention_heads = 16}};
+const Architecture kQwen35{.name = "Qwen3_5ForCausalLM",
+                           .model_type = "qwen3_5_text",
+                           .default_kv_heads = 4,
+                           .default_head_dim = 256,
+                           .default_max_position_embeddings = 32768,
+                           .norm = kNorm,
+                           .rope = kQuarterRope,
+                           .layer = kGatedLayer,
+                           .read = read_qwen3_5,
+                           .default_sizes = {.vocab_size = 248320,
+                                             .hidden_size = 4096,
+                                             .intermediate_size = 12288,
+                                             .num_hidden_layers = 32,
+                                             .num_attention_heads = 16}};
 
-const Architecture kQwen3_5Moe{
+const Architecture kQwen35Moe{
     .name = "Qwen3_5MoeForCausalLM",
     .model_type = "qwen3_5_moe_text",
     .default_kv_heads = 2,
