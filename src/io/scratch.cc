@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -87,9 +89,18 @@ void reserve(const Scratch::File& file) {
 }
 
 Scratch::File open_in(const fs::path& folder, int64_t bytes) {
+  constexpr int kMostTries = 500;
+  constexpr std::chrono::milliseconds kPause(2);
   const bool is_ours = !fs::exists(folder);
-  naming_key("memory.disk_paths", [&] { create_folders(folder); });
-  Scratch::File file{.folder = folder, .fd = open_nameless(folder, true), .bytes = bytes, .is_direct = true};
+  Scratch::File file{.folder = folder, .bytes = bytes, .is_direct = true};
+  // Another rank that made the folder may remove it before this one has opened its file. While it does, ext4 has a
+  // folder in which nothing may be made.
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    naming_key("memory.disk_paths", [&] { create_folders(folder); });
+    file.fd = open_nameless(folder, true);
+    if (file.fd.get() >= 0 || (errno != ENOENT && errno != EPERM)) break;
+    if (tries > 0) std::this_thread::sleep_for(kPause);
+  }
   if (file.fd.get() < 0 && errno == EINVAL) {
     log_info("the disk tier in {} goes through the page cache: its file system refuses O_DIRECT", folder.string());
     file.is_direct = false;

@@ -3,7 +3,12 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <atomic>
+#include <exception>
 #include <map>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -24,6 +29,27 @@ TEST_CASE("a folder that was made for the scratch space is gone at once") {
   const TemporaryFolder folder;
   const Scratch scratch({.folders = {folder.path() / "scratch"}, .bytes = kMiB});
   CHECK(fs::is_empty(folder.path()));
+}
+
+TEST_CASE("ranks that make and remove one folder at the same time all get their scratch files") {
+  const TemporaryFolder folder;
+  constexpr int kRounds = 100, kRanks = 4;
+  std::atomic<int> files = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::thread> ranks;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      ranks.emplace_back([&] {
+        try {
+          const Scratch scratch({.folders = {folder.path() / "scratch"}, .bytes = kDiskAlignment});
+          files += static_cast<int>(scratch.files().size());
+        } catch (const std::exception& error) {
+          MESSAGE(std::string(error.what()));
+        }
+      });
+    }
+    for (std::thread& rank : ranks) rank.join();
+  }
+  CHECK(files == kRounds * kRanks);
 }
 
 TEST_CASE("every byte of a striped space has a place of its own within a file's size") {
