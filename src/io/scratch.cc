@@ -89,13 +89,13 @@ void reserve(const Scratch::File& file) {
 }
 
 Scratch::File open_in(const fs::path& folder, int64_t bytes) {
-  constexpr int kMostTries = 500;
+  constexpr int kMaxTries = 500;
   constexpr std::chrono::milliseconds kPause(2);
   const bool is_ours = !fs::exists(folder);
   Scratch::File file{.folder = folder, .bytes = bytes, .is_direct = true};
   // Another rank that made the folder may remove it before this one has opened its file. While it does, ext4 has a
   // folder in which nothing may be made.
-  for (int tries = 0; tries < kMostTries; ++tries) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
     naming_key("memory.disk_paths", [&] { create_folders(folder); });
     file.fd = open_nameless(folder, true);
     if (file.fd.get() >= 0 || (errno != ENOENT && errno != EPERM)) break;

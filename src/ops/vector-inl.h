@@ -122,11 +122,11 @@ HWY_INLINE float sum(int64_t count, const Function& f, const In*... in) {
 // from 88.4 on. NaN stays NaN. It takes three quarters of the time of Highway's, which covers the ends of the range as
 // well: softmax and gates are mostly this. The polynomial is that of Cephes' expf (Moshier, 1989).
 HWY_INLINE Vector exp_of(Vector x) {
-  constexpr float kLeast = -87.3f, kMost = 89;
+  constexpr float kMin = -87.3f, kMax = 89;
   constexpr float kHalfOfLn2 = 0.693359375f, kRestOfLn2 = -2.12194440e-4f;
   constexpr float kWhole = 12582912;  // 1.5 * 2^23: a sum with it is rounded to a whole number, in its lower bits
   const Words words;
-  const Vector below = hn::Min(constant(kMost), x);  // in this order, which keeps NaN
+  const Vector below = hn::Min(constant(kMax), x);  // in this order, which keeps NaN
   const Vector shifted = hn::MulAdd(below, constant(1.44269504f), constant(kWhole));
   const Vector n = hn::Sub(shifted, constant(kWhole));
   const Vector r = hn::NegMulAdd(n, constant(kRestOfLn2), hn::NegMulAdd(n, constant(kHalfOfLn2), below));
@@ -140,7 +140,7 @@ HWY_INLINE Vector exp_of(Vector x) {
   // 2^n, whose exponent is n + 127.
   const auto exponent = hn::Add(hn::BitCast(words, shifted), hn::Set(words, 127));
   const Vector power = hn::BitCast(Floats(), hn::ShiftLeft<23>(exponent));
-  return hn::IfThenZeroElse(hn::Lt(x, constant(kLeast)), hn::Mul(p, power));
+  return hn::IfThenZeroElse(hn::Lt(x, constant(kMin)), hn::Mul(p, power));
 }
 
 // Returns 1 / (1 + exp(-x)), without overflow on either side.

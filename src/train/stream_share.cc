@@ -39,7 +39,7 @@ std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vecto
 
 void StreamShare::agree(const Lengths& tokens) {
   if (!is_shared()) return;
-  std::vector<double> mine(kMostStreams);
+  std::vector<double> mine(kMaxStreams);
   for (size_t i = 0; i < tokens.size(); ++i) mine[i] = static_cast<double>(rows_of_rank(tokens[i], ranks_));
   rows_.fill(0);
   for (const std::vector<double>& rows : exchange_numbers(*peers_, mine))

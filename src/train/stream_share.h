@@ -21,8 +21,8 @@ class StreamShare {
   // `ranks` neighbours share each micro-batch; a divisor of the number of peers, which are null for one rank. Borrowed.
   StreamShare(Peers* peers, int64_t ranks) : peers_(peers), ranks_(ranks) {}
 
-  static constexpr size_t kMostStreams = 2;
-  using Lengths = std::array<int64_t, kMostStreams>;  // tokens, by stream
+  static constexpr size_t kMaxStreams = 2;
+  using Lengths = std::array<int64_t, kMaxStreams>;  // tokens, by stream
 
   // Prepares for micro-batches whose longest streams have so many tokens. Ranks exchange as many rows as each other, so
   // that all have the rows of the longest of any.

@@ -23,7 +23,7 @@ class Model;
 struct LayerNorms {
   std::string_view before_attention = "input_layernorm", after_attention{};
   std::string_view before_feed_forward = "post_attention_layernorm", after_feed_forward{};
-  // Of a layer that has a mixture beside its feed-forward; after_feed_forward is then of their sum.
+  // A layer with a mixture beside its feed-forward has these, too; after_feed_forward is then of their sum.
   std::string_view after_dense{}, before_mixture{}, after_mixture{};
 };
 

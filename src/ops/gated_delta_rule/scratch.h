@@ -35,7 +35,7 @@ struct DeltaScratch {
   DeltaPlane state;                                    // [key_dim, value_dim]
   float *sums, *factors, *to_end, *betas;              // of tokens: G, c, exp(G_last - G), beta
   float *query_scales, *key_scales;                    // of tokens
-  // Of the gradient.
+  // The gradient alone needs these.
   DeltaPlane dy, dw, w_transposed;     // [tokens, value_dim], [value_dim, tokens]
   DeltaPlane dcorrection, dattention;  // [tokens, tokens]
   DeltaPlane dq, dk, dk_decayed;       // [tokens, key_dim]

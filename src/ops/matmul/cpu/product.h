@@ -63,7 +63,8 @@ struct Matrix {
 struct MatmulArgs {
   MatmulShape shape;
   Matrix a, b;
-  // Of the tail, without decoders; both bf16 where a and b are. tail_alpha * A' is rounded to the type of A'.
+  // The tail's factors have no decoders, and are both bf16 where a and b are. tail_alpha * A' is rounded to the type of
+  // A'.
   Matrix tail_a = {}, tail_b = {};
   float tail_alpha = 1;
   void* c = nullptr;  // [m, n] f32 or bf16; overlaps neither a nor b
