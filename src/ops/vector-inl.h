@@ -126,7 +126,7 @@ HWY_INLINE Vector exp_of(Vector x) {
   constexpr float kHalfOfLn2 = 0.693359375f, kRestOfLn2 = -2.12194440e-4f;
   constexpr float kWhole = 12582912;  // 1.5 * 2^23: a sum with it is rounded to a whole number, in its lower bits
   const Words words;
-  const Vector below = hn::Min(constant(kMax), x);  // in this order, which keeps NaN
+  const Vector below = hn::IfThenElse(hn::Gt(x, constant(kMax)), constant(kMax), x);  // NaN stays
   const Vector shifted = hn::MulAdd(below, constant(1.44269504f), constant(kWhole));
   const Vector n = hn::Sub(shifted, constant(kWhole));
   const Vector r = hn::NegMulAdd(n, constant(kRestOfLn2), hn::NegMulAdd(n, constant(kHalfOfLn2), below));
