@@ -79,7 +79,9 @@ class LayerBuilder {
   // Returns stream + residual_scale * norm(feed_forward(x)).
   [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
-    return add_branch(mlp.down_projection(), mlp.inner(x), stream, layer_.norms.after_feed_forward);
+    return parts_.layers().by_tiles({x, stream}, [&](const std::vector<ValueId>& rows) {
+      return add_branch(mlp.down_projection(), mlp.inner(rows[0]), rows[1], layer_.norms.after_feed_forward);
+    });
   }
 
   // Returns the stream times the layer's scalar, if it has one.
