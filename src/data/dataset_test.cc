@@ -238,16 +238,19 @@ TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
 
 TEST_CASE("a prompt whose last token joins the completion's first is counted, and the joined token is learned") {
   const Folder folder;
-  const fs::path path = folder.write("t.jsonl", R"({"prompt": "Say it: ", "completion": "hello"}
-{"prompt": "Say it:", "completion": " hello"}
+  const fs::path path = folder.write("t.jsonl", R"({"prompt": "t", "completion": "he"}
+{"prompt": "th", "completion": "e"}
 )");
   DatasetConfig config;
   config.path = path.string();
   Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
   CHECK(loaded.summary.joined_prompts == 1);
   REQUIRE(loaded.rows.size() == 2);
-  CHECK(std::ranges::equal(loaded.rows.ids(loaded.rows.row(0)), loaded.rows.ids(loaded.rows.row(1))));
-  CHECK(std::ranges::equal(loaded.rows.labels(loaded.rows.row(0)), loaded.rows.labels(loaded.rows.row(1))));
+  const auto ids = loaded.rows.ids(loaded.rows.row(0));
+  CHECK(std::ranges::equal(ids, loaded.rows.ids(loaded.rows.row(1))));
+  CHECK(dataset_tokenizer().id_to_token(ids[1]) == "th");
+  CHECK(loaded.rows.labels(loaded.rows.row(0))[1] == ids[1]);
+  CHECK(loaded.rows.labels(loaded.rows.row(1))[1] == kIgnoredLabel);
 }
 
 TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
