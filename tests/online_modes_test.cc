@@ -9,7 +9,10 @@
 #include <sstream>
 
 #include "io/file.h"
+#include "job/measure_job.h"
 #include "rewards/rewards.h"
+#include "tests/support/cache_folder.h"
+#include "tests/support/cpu_share.h"
 #include "tests/support/pairing.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/source_folder.h"
@@ -172,5 +175,30 @@ TEST_CASE("the log-probabilities of generated tokens are those of a forward pass
       ++rounds;
     }
     CHECK(rounds > 1);
+  }
+}
+
+// Their states have a row for each sequence, and keys and values one for each token.
+TEST_CASE("a job whose model has layers with a state is measured with rows that its caches have") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model", goldens = source_folder() / "tests/golden";
+  fs::create_directory(model);
+  const fs::path tokenizer = goldens / "online_rl/model_qwen3";
+  for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) fs::copy_file(tokenizer / file, model / file);
+  for (const char* name : {"lfm2", "qwen3_next", "granitemoehybrid"}) {
+    CAPTURE(std::string(name));
+    auto json = nlohmann::json::parse(read_file(goldens / "models" / name / "config.json", 1 << 20));
+    json["vocab_size"] = 420;
+    write_file(model / "config.json", json.dump());
+    const train::Job job = train::make_job(
+        golden_config(goldens / "online_rl/cases/rloo_lora", folder.path() / "out",
+                      {{"base_model", model.string()}, {"lora_model_dir", "null"}, reward_functions()}),
+        Machine{});
+    const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
+    Machine machine{.threads = 2};
+    const FixedCpuShare quiet(1);
+    const CacheFolder cache;
+    train::measure_job(job, training, machine);
+    CHECK_FALSE(machine.operations.empty());
   }
 }

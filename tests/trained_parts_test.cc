@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <set>
 
 #include "job/weight_groups.h"
@@ -191,6 +192,55 @@ TEST_CASE("a model that begins with fresh weights has transformers' numbers, and
     CHECK(std::all_of(row, row + width, [](double value) { return value == 0; }));
     CHECK(*(row - 1) != 0);
     CHECK(*(row + width) != 0);
+  }
+}
+
+// As the _init_weights() of transformers 5.24 have it for these classes.
+TEST_CASE("what decays in layers with a state, their gated norms, and buffers begin afresh as in transformers") {
+  const auto fresh = [](const char* model) {
+    train::Job job = tiny_job(kGoldenModels / model, {.dtype = DType::kF32});
+    job.config.model.reinitialised = true;
+    return job;
+  };
+  const auto are = [](const std::vector<double>& values, double content) {
+    return std::all_of(values.begin(), values.end(), [&](double value) { return value == content; });
+  };
+  for (const char* model : {"qwen3_next", "qwen3_5", "granitemoehybrid"}) {
+    CAPTURE(std::string(model));
+    const bool is_mamba = std::string_view(model).starts_with("granite");
+    int64_t found = 0;
+    for (const auto& [name, values] : weights_after(fresh(model), 0)) {
+      CAPTURE(name);
+      const bool is_of_state = name.find(is_mamba ? ".mamba." : ".linear_attn.") != std::string::npos;
+      const bool is_norm = name.ends_with("norm.weight");
+      if (is_norm) CHECK(are(values, is_mamba || is_of_state ? 1 : 0));
+      if (name.ends_with("dt_bias") || name.ends_with(".D")) CHECK(are(values, 1));
+      if (!name.ends_with("A_log")) continue;
+      ++found;
+      for (size_t i = 0; i < values.size(); ++i) {
+        if (is_mamba) CHECK(values[i] == doctest::Approx(std::log(static_cast<double>(i + 1))));
+        CHECK(values[i] >= std::log(0.01));
+        CHECK(values[i] <= std::log(16.0));
+      }
+      CHECK_FALSE(are(values, values[0]));
+    }
+    CHECK(found > 0);
+  }
+  for (const auto& [model, content] : {std::pair{"deepseek_v3", 0.0F}, {"lfm2_moe", 0.0F}, {"gemma4", 1.0F}}) {
+    CAPTURE(std::string(model));
+    const TinyTraining training(fresh(model), 1);
+    int64_t found = 0;
+    for (const Parameter& p : training.training().model.parameters) {
+      if (p.role != ParameterRole::kBuffer) continue;
+      ++found;
+      const std::vector<std::byte> bytes = training.bytes(p.value());
+      for (size_t at = 0; at < bytes.size(); at += sizeof(float)) {
+        float value = 0;
+        std::memcpy(&value, &bytes[at], sizeof(float));
+        CHECK(value == content);
+      }
+    }
+    CHECK(found > 0);
   }
 }
 

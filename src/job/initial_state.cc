@@ -53,8 +53,20 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
-// Initialises a weight as transformers does for a model that it makes from a config.
+// Initialises a weight or a buffer as transformers does for a model that it makes from a config.
 void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
+  switch (p.fresh) {
+    case FreshContent::kZeros:
+    case FreshContent::kOnes:
+      return std::fill(values.begin(), values.end(), p.fresh == FreshContent::kOnes ? 1.0F : 0.0F);
+    case FreshContent::kLogOfUniform:
+      return initialise_log_of_uniform(values, first, p, {0.01, 16}, seed);
+    case FreshContent::kLogOfCount:
+      for (float& value : values) value = std::log(static_cast<float>(++first));
+      return;
+    case FreshContent::kByRole:
+      break;
+  }
   if (p.role == ParameterRole::kNorm || p.role == ParameterRole::kScale || p.role == ParameterRole::kBias) {
     const double content = p.role == ParameterRole::kNorm ? fresh.norm : p.role == ParameterRole::kScale ? 1 : 0;
     std::fill(values.begin(), values.end(), static_cast<float>(content));
@@ -66,6 +78,17 @@ void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, cons
   const int64_t size = std::ssize(values);
   const int64_t from = std::clamp<int64_t>(begin, 0, size), to = std::clamp<int64_t>(begin + width, 0, size);
   std::fill(values.begin() + from, values.begin() + to, 0.0F);
+}
+
+// Initialises the buffers, which no training changes, of a model that starts anew.
+void start_buffers_anew(const Job& job, const ParameterTable& parameters, ValueStore& store) {
+  for (const Parameter& p : parameters) {
+    if (p.role != ParameterRole::kBuffer) continue;
+    const auto fill = [&](std::span<float> values, int64_t first) {
+      fill_fresh(values, first, p, job.model->text()->fresh, static_cast<uint64_t>(job.config.seed));
+    };
+    store.write(p.value(), [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
+  }
 }
 
 void start_anew(const Job& job, const TrainingGraph& training, const TrainedWeight& t, ValueStore& store) {
@@ -113,6 +136,7 @@ WeightFiles open_weight_files(const Job& job, MissingWeights missing) {
 
 void InitialState::load(const Job& job, const TrainingGraph& training, ValueStore& store) const {
   load_base_weights(training.model.parameters, base(), store);
+  if (job.config.model.reinitialised) start_buffers_anew(job, training.model.parameters, store);
   if (const ParameterTable& copies = training.objective.copies; files_.adapter && !files_.reference) {
     load_adapter_weights(copies, *files_.adapter, store);
   } else {

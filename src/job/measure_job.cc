@@ -119,8 +119,9 @@ class TypicalRound {
     for (int64_t i = 0; i < view.elems(); ++i) {
       const Token token = token_of(i);
       const int64_t first = token.sequence * infer::CacheRows::rows_for(sizes_.longest);
+      const bool is_slot = id == model.slots || id == model.copied_slots;
       const int64_t number = id == model.positions ? token.position
-                             : id == model.slots   ? token.sequence
+                             : is_slot             ? token.sequence
                              : id == model.first   ? first
                                                    : first + token.position;
       view.as<int32_t>()[i] = narrow<int32_t>(number);

@@ -29,7 +29,7 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
   const auto add = [&](const ParameterTable& parameters, const std::filesystem::path& folder) {
     if (has_weights(folder)) add_stored_weights(parameters, open_weights(folder), stored);
   };
-  add(training.model.parameters, job.config.model.base_model);
+  if (!job.config.model.reinitialised) add(training.model.parameters, job.config.model.base_model);
   const bool is_of_adapter = job.graph.reference.model && !job.graph.reference.other && job.config.adapter &&
                              !job.config.adapter->model_dir.empty();
   if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)

@@ -395,6 +395,13 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
   for (float& value : values) value = random.normal(deviation);
 }
 
+void initialise_log_of_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter,
+                               const std::pair<double, double>& range, uint64_t seed) {
+  RandomStream random(seed, random_stream_of(parameter.module), static_cast<uint64_t>(first_elem));
+  const auto [low, high] = range;
+  for (float& value : values) value = static_cast<float>(std::log(low + (high - low) * double{random.uniform()}));
+}
+
 LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {
   const JsonDocument document(text, where);
   const JsonField json = document.root();

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "model/lora.h"
@@ -54,6 +55,10 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& 
 // The same with normal numbers: for PEFT's "gaussian" start of A, with a deviation of 1/r, and for a new score.
 void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
                        uint64_t seed);
+
+// The same with logarithms of uniform numbers in `range`: the rates at which states decay.
+void initialise_log_of_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter,
+                               const std::pair<double, double>& range, uint64_t seed);
 
 // Parses an adapter_config.json; target_modules only if they are a list, not a pattern. `where` names the file in
 // errors. Throws InputError for unsupported adapters (trained biases, repeated layers, ...).

@@ -56,8 +56,9 @@ class Layers {
   // The same with its own name.
   [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
-  // Adds a buffer of the model's files, which no training changes, in f32.
-  ValueId buffer(const std::string& name, const std::string& module, const Shape& shape);
+  // Adds a buffer of the model's files, which no training changes, in f32. `fresh`: of a new model.
+  ValueId buffer(const std::string& name, const std::string& module, const Shape& shape,
+                 FreshContent fresh = FreshContent::kZeros);
   // Adds a constant that is computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
   // Appends the operations that compute rows from the same rows of several values, and returns them.

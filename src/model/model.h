@@ -158,7 +158,9 @@ struct CachedModelGraph {
   // A section of kPrompt that copies, for each token, row `first` of all caches to row `own`. REQUIRES: both are in the
   // caches, and no row is copied that another replaces.
   SectionId copy = 0;
-  // A section of kPrompt, where `slots` is there, that does the same with the states that have a row for each sequence.
+  // i32 [T], of kPrompt where `slots` is there: the rows that a section copies to rows `slots`, of the states that have
+  // a row for each sequence.
+  ValueId copied_slots = kNone;
   SectionId copy_sequences = 0;
   ParameterTable parameters;
 };

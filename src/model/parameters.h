@@ -41,6 +41,15 @@ enum class ParameterRole : uint8_t {
   kDecay,        // [heads], logarithms of the rates at which states decay
 };
 
+// The content of a weight or a buffer in a model that transformers makes from a config.
+enum class FreshContent : uint8_t {
+  kByRole,        // normal numbers for matrices, zeros for biases, ones for scales, and for norms FreshWeights::norm
+  kZeros,
+  kOnes,
+  kLogOfUniform,  // logarithms of uniform numbers from 0.01 to 16
+  kLogOfCount,    // logarithms of 1, 2, 3, ...
+};
+
 // The initial value of a weight in a model's files.
 struct ParameterSource {
   std::string name;
@@ -82,6 +91,7 @@ struct Parameter {
   std::string name_in_files;    // of a model that is written, where it is another one
   ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
   double start_deviation = 0;   // of the normal numbers that a new score starts as
+  FreshContent fresh = FreshContent::kByRole;
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
   std::vector<ValueId> values;  // in the graph: one for each part of the storage

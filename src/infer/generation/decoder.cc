@@ -146,8 +146,8 @@ void Decoder::copy_rows(const Sequence& from, Sequence& to, int64_t tokens) {
     executor.run(model.copy);
   }
   if (!has_sequence_states()) return;
-  source[0] = narrow<int32_t>(from.slot);
-  target[0] = narrow<int32_t>(to.slot);
+  executor.home(model.copied_slots).as<int32_t>()[0] = narrow<int32_t>(from.slot);
+  executor.home(model.slots).as<int32_t>()[0] = narrow<int32_t>(to.slot);
   executor.set_rows(kTokenAxis, 1);
   executor.run(model.copy_sequences);
 }

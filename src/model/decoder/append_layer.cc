@@ -94,7 +94,7 @@ class LayerBuilder {
   [[nodiscard]] ValueId scaled(ValueId stream) {
     if (!layer_.has_scalar) return stream;
     const std::string module = prefix_.substr(0, prefix_.size() - 1);
-    return ops::scale_by(builder(), stream, parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}));
+    return ops::scale_by(builder(), stream, parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}, FreshContent::kOnes));
   }
 
   // Returns stream + residual_scale * norm(mixture(x)).

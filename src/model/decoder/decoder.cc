@@ -98,7 +98,7 @@ class States {
         (void)ops::cache_append(builder_, state.value, ops::embedding(builder_, inputs_.first, state.value),
                                 inputs_.own);
       } else {
-        (void)ops::copy_rows(builder_, state.value, inputs_.first, inputs_.own);
+        (void)ops::copy_rows(builder_, state.value, inputs_.copied_slots, inputs_.slots);
       }
       builder_.end_block();
     }
@@ -278,7 +278,11 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   result.positions = builder.input("batch.positions", per_token, ValueKind::kBatch);
   result.first = builder.input("batch.first_rows", per_token, ValueKind::kBatch);
   result.own = builder.input("batch.rows", per_token, ValueKind::kBatch);
-  if (has_state_of_sequences(config_.layers)) result.slots = builder.input("batch.slots", per_token, ValueKind::kBatch);
+  if (has_state_of_sequences(config_.layers)) {
+    result.slots = builder.input("batch.slots", per_token, ValueKind::kBatch);
+    if (use == CacheUse::kPrompt)
+      result.copied_slots = builder.input("batch.copied_slots", per_token, ValueKind::kBatch);
+  }
   Layers layers(builder, options, config_.linear_storage, config_.names);
   DecoderParts parts(layers, config_, {.positions = result.positions, .longest = options.sequence_len});
   States states(builder, options, result);

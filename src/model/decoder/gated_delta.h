@@ -15,7 +15,9 @@ struct StateDecay {
   ValueId negative_steps = kNone;  // f32 [T, heads]: -softplus(a + dt_bias)
   ValueId decay = kNone;           // f32 [T, heads]: exp(A_log) times these
 };
-[[nodiscard]] StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a);
+// `fresh`: A_log of a new model.
+[[nodiscard]] StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a,
+                                            FreshContent fresh);
 
 // Borrows its references.
 //

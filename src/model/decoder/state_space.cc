@@ -58,7 +58,7 @@ ValueId StateSpacePart::inner(ValueId x, const ShortConvolutionPart::Convolve& c
   const std::vector<ValueId> parts =
       ops::split_columns(builder, layers.linear(in_projection, x), {width, description_.channels(), heads});
   const ValueId mixed = convolved(parts[1], convolve);
-  const StateDecay decay = append_state_decay(layers, module_, heads, parts[2]);
+  const StateDecay decay = append_state_decay(layers, module_, heads, parts[2], FreshContent::kLogOfCount);
   const ValueId y = apply(mixed, decay.decay, ops::pointwise::affine(builder, decay.negative_steps, -1));
   return y == kNone ? kNone : norm(ops::swiglu(builder, parts[0], with_values(y, mixed)));
 }
