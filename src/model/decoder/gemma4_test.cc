@@ -12,9 +12,11 @@
 #include "io/file.h"
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
+#include "model/adapter.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/config.h"
 #include "model/decoder/decoder.h"
+#include "model/decoder/gguf.h"
 #include "model/decoder/parts.h"
 #include "model/weights.h"
 #include "tests/support/decoder_configs.h"
@@ -154,6 +156,23 @@ TEST_CASE("a table of inputs by layer grows with the vocabulary, and config.json
   const json config = json::parse(grown->config_json(kSmallGemma4));
   CHECK(config["vocab_size"] == 100);
   CHECK(config["vocab_size_per_layer_input"] == 100);
+}
+
+TEST_CASE("what llama.cpp's families here do not have is refused by its key when GGUF is written") {
+  DecoderConfig config = read_decoder_config(kGoldenModels / "llama2");
+  config.layers[1].attention.keys_of = 0;
+  CHECK_THROWS_WITH(check_expressible(config, "model"), doctest::Contains("num_kv_shared_layers"));
+  config.layers[1].attention.keys_of.reset();
+  config.layers[0].input_width = 8;
+  CHECK_THROWS_WITH(check_expressible(config, "model"), doctest::Contains("hidden_size_per_layer_input"));
+  CHECK_THROWS_WITH(check_expressible(read_decoder_config(kSmallGemma4), "model"),
+                    doctest::Contains("Gemma4ForCausalLM"));
+}
+
+TEST_CASE("modules to save that are no head and no embedding of it untie nothing") {
+  const ModelPtr model = read_model(kSmallGemma4);
+  CHECK(untie_head(model, {.modules_to_save = {"embed_tokens_per_layer"}}) == model);
+  CHECK(untie_head(model, {.modules_to_save = {"embed_tokens"}}) != model);
 }
 
 TEST_CASE("generation keeps no states for layers that share keys, and prompts end with the last that has some") {
