@@ -188,9 +188,9 @@ def model_specs():
         # A window, none, a window; the others take keys and values of the last one of their kind, have wide feed-forwards, and
         # all layers have inputs of their own, whose scales an epsilon lets through the norms behind them. The token that pads
         # occurs in the batches.
-        "gemma4_e2b": (Gemma4TextConfig(**{**SMALL, "num_hidden_layers": 6, "intermediate_size": 24, "pad_token_id": 71}, num_key_value_heads=2, head_dim=12,
+        "gemma4_e2b": (Gemma4TextConfig(**{**SMALL, "num_hidden_layers": 6, "intermediate_size": 24, "pad_token_id": 71, "initializer_range": 0.12}, num_key_value_heads=2, head_dim=12,
                                         global_head_dim=16, hidden_size_per_layer_input=8, vocab_size_per_layer_input=VOCAB,
-                                        num_kv_shared_layers=3, use_double_wide_mlp=True, rms_norm_eps=1e-2, sliding_window=6, final_logit_softcapping=8.0,
+                                        num_kv_shared_layers=3, use_double_wide_mlp=True, rms_norm_eps=0.1, sliding_window=6, final_logit_softcapping=8.0,
                                         layer_types=["sliding_attention", "full_attention", "sliding_attention",
                                                      "sliding_attention", "full_attention", "full_attention"],
                                         rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},

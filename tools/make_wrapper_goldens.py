@@ -44,9 +44,9 @@ def specs():
         vision_config=dict(**TOWER), image_token_index=goldens.VOCAB - 1)
     # Towers for images and sound; shared keys and inputs by layer in the text.
     gemma4 = Gemma4Config(
-        text_config=dict(**{**TEXT, "num_hidden_layers": 4, "intermediate_size": 16, "pad_token_id": 0}, num_key_value_heads=1, head_dim=8,
+        text_config=dict(**{**TEXT, "num_hidden_layers": 4, "intermediate_size": 16, "pad_token_id": 0, "initializer_range": 0.16}, num_key_value_heads=1, head_dim=8,
                          global_head_dim=12, hidden_size_per_layer_input=4, vocab_size_per_layer_input=goldens.VOCAB,
-                         num_kv_shared_layers=2, use_double_wide_mlp=True, sliding_window=6,
+                         num_kv_shared_layers=2, use_double_wide_mlp=True, rms_norm_eps=0.1, sliding_window=6,
                          layer_types=["sliding_attention", "full_attention"] * 2,
                          rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
                                           "full_attention": {"rope_type": "proportional", "rope_theta": 10000.0,

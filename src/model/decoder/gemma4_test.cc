@@ -263,10 +263,12 @@ TEST_CASE("shared keys without a layer to take them from, and tables of other si
   refuses({{"num_kv_shared_layers", 2}}, "expected a layer of type full_attention among the first 5");
   refuses({{"num_kv_shared_layers", 1}, {"per_layer_config", {{"6", {{"head_dim", 32}}}}}},
           "heads of 16 in layer 6, which takes the keys and values of layer 5");
-  const json inputs = {{"hidden_size_per_layer_input", 8}};
+  const json inputs = {{"hidden_size_per_layer_input", 8}, {"num_kv_shared_layers", 0}};
   json other = inputs;
   other["vocab_size_per_layer_input"] = 90;
   refuses(inputs, "expected vocab_size_per_layer_input 96, as vocab_size, got 262144");
   refuses(other, "got 90");
-  refuses({{"hidden_size_per_layer_input", -8}}, "hidden_size_per_layer_input");
+  json negative = inputs;
+  negative["hidden_size_per_layer_input"] = -8;
+  refuses(negative, "hidden_size_per_layer_input");
 }
