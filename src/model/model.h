@@ -23,6 +23,8 @@
 
 namespace spillway {
 
+constexpr int64_t kMostTiles = 64;
+
 struct ModelOptions {
   DType dtype = DType::kF32;  // of weights and activations
   int64_t tokens = 0;         // T: the capacity of the stream
@@ -32,7 +34,10 @@ struct ModelOptions {
   int64_t max_rows = 0;      // of the data, where an objective knows them
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
   int64_t text_tokens = 1;   // beside each sequence, of a model of clips
-  bool train_base = false;   // full fine-tuning; false: the base is frozen
+  // The tiles of tokens that a dense feed-forward takes one after the other, so that its width counts for one of them,
+  // up to kMostTiles; 0: a tile for as many tokens as the stream is wide (ALST, arXiv 2506.13996).
+  int64_t mlp_tiles = 1;
+  bool train_base = false;  // full fine-tuning; false: the base is frozen
   // The names of the weights that full fine-tuning trains; empty: all.
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
@@ -115,7 +120,8 @@ class Model {
   virtual ~Model() = default;
 
   // Appends the inputs, the weights and the forward operations. Adds the graph's first axis, the tokens. Each repeated
-  // part is one block of the graph, and reads only the output of another block, so that a block can be recomputed.
+  // part is one block of the graph, which can be recomputed but for what other blocks read of it: its output, and keys
+  // and values that several layers share.
   [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
 
   // The dtype in the config; that of the files takes precedence.
