@@ -23,6 +23,30 @@ TEST_CASE("every mode gives the losses and weights of the plain run of a mixture
       ModeJobs({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .accumulates = false, .threads = 1}, "qwen2_moe"));
 }
 
+// Keys and values that later layers take, and the inputs of all layers, are saved across blocks.
+TEST_CASE("every mode gives the losses and weights of the plain run of layers that share keys, bit for bit") {
+  for (const char* adapter : {"", "adapter"}) {
+    CAPTURE(adapter);
+    check_modes(
+        ModeJobs({.adapter = adapter, .dtype = DType::kBF16, .accumulates = false, .threads = 1}, "gemma4_e2b"));
+  }
+}
+
+TEST_CASE("a table of inputs by layer that an adapter leaves alone can stay in host memory or on the disk") {
+  const ModeJobs jobs({.adapter = "adapter", .dtype = DType::kBF16, .threads = 1}, "gemma4_e2b");
+  const TinyOutcome plain = jobs.outcome(kPlainJob);
+  for (const auto& [place, tier] : {std::pair("host", Tier::kHost), {"disk", Tier::kDisk}}) {
+    CAPTURE(place);
+    const std::string lines = fmt::format("parameter_offload: {}\n{}", place, kPlainJob);
+    const train::PlannedJob planned = train::plan_job(jobs.job(lines), jobs.machine());
+    const Graph& graph = planned.training.graph;
+    const Value& table = graph.value(graph.find("model.embed_tokens_per_layer.weight"));
+    CHECK(table.kind == ValueKind::kFrozenWeight);
+    CHECK(nth(planned.plan.choices.groups, table.group).home == tier);
+    CHECK(jobs.outcome(lines) == plain);
+  }
+}
+
 TEST_CASE("experts that stream give the losses and weights of the plain run, bit for bit, trained and frozen") {
   const std::string kLines[] = {"expert_offload: host\ngradient_checkpointing: true\n", "expert_offload: disk\n",
                                 "expert_offload: host\noptimizer_offload: host\ngradient_offload: host\n"};

@@ -178,6 +178,11 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
   }
 }
 
+TEST_CASE("layers that share keys have the bits of one rank where ranks have parts of all weights") {
+  const TinyJob job;
+  check_on_ranks(job, kFullWeights + of_model("gemma4_e2b") + Arguments{"--zero_stage", "3"}, {2});
+}
+
 TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part of what is split") {
   const WideModel model;
   const auto plan_of = [](const TinyJob& job, const std::string& name) {

@@ -25,7 +25,7 @@ struct VerticalCase {
 };
 
 // Full fine-tuning with a tied table, in bf16 and f32, and of a mixture whose loss pools all layers, LoRA and DoRA with
-// dropout and noise, and over NF4.
+// dropout and noise, and over NF4, and of layers that share keys.
 std::vector<VerticalCase> vertical_cases() {
   return {{"qwen2_tied", {.dtype = DType::kBF16, .threads = 1}},
           {"gemma2", {.dtype = DType::kF32, .threads = 1}},
@@ -37,7 +37,8 @@ std::vector<VerticalCase> vertical_cases() {
             .dtype = DType::kBF16,
             .dropout = 0.1,
             .threads = 1,
-            .linear_storage = LinearStorage{quantised_storage({WeightCoding::kNf4, 64, true, DType::kBF16})}}}};
+            .linear_storage = LinearStorage{quantised_storage({WeightCoding::kNf4, 64, true, DType::kBF16})}}},
+          {"gemma4_e2b", {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1}}};
 }
 
 // A group of kVerticalAccumulation is a whole step, which may have fewer micro-batches.

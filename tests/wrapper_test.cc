@@ -27,7 +27,8 @@ namespace fs = std::filesystem;
 namespace {
 
 const fs::path kWrapped = kGoldenModels / "../wrappers";
-const std::vector<std::string> kWrappedModels = {"../wrappers/gemma3", "../wrappers/mistral3", "../wrappers/llava"};
+const std::vector<std::string> kWrappedModels = {"../wrappers/gemma3", "../wrappers/mistral3", "../wrappers/llava",
+                                                 "../wrappers/gemma4"};
 
 bool is_of_text(std::string_view name) {
   return name.find("language_model") != std::string_view::npos || name.starts_with("lm_head");
@@ -107,7 +108,7 @@ TEST_CASE("text inside a larger model is computed and trained as transformers an
 }
 
 TEST_CASE("a full run carries the towers over byte by byte, through tiers and a resumption, and says so") {
-  for (const char* golden : {"gemma3", "mistral3", "llava"}) {
+  for (const char* golden : {"gemma3", "mistral3", "llava", "gemma4"}) {
     CAPTURE(golden);
     const TinyJob job;
     const fs::path base = odd_model(golden, job.output("base"));

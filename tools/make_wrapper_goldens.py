@@ -4,6 +4,7 @@ of them when text alone is trained.
 
     pip install torch transformers peft safetensors     # made with torch 2.15, transformers 5.24, peft 0.21
     python tools/make_wrapper_goldens.py tests/golden/wrappers
+    python tools/make_wrapper_goldens.py tests/golden/wrappers --only gemma4    # this folder; nothing else is touched
 
 The batches are those of tools/make_model_goldens.py, and so is what NAME/ holds. The towers are frozen, and no image is
 seen.
@@ -17,7 +18,7 @@ import make_model_goldens as goldens
 import peft
 import torch
 import transformers
-from transformers import Gemma3Config, LlavaConfig, Mistral3Config
+from transformers import Gemma3Config, Gemma4Config, LlavaConfig, Mistral3Config
 
 TEXT = {k: v for k, v in goldens.SMALL.items()}
 PLAIN = {"rope_type": "default", "rope_theta": 10000.0}
@@ -41,11 +42,26 @@ def specs():
     llava = LlavaConfig(
         text_config=dict(**TEXT, model_type="llama", num_key_value_heads=2, rope_parameters=PLAIN),
         vision_config=dict(**TOWER), image_token_index=goldens.VOCAB - 1)
+    # Towers for images and sound; shared keys and inputs by layer in the text.
+    gemma4 = Gemma4Config(
+        text_config=dict(**{**TEXT, "num_hidden_layers": 4, "intermediate_size": 16, "pad_token_id": 0, "initializer_range": 0.16}, num_key_value_heads=1, head_dim=8,
+                         global_head_dim=12, hidden_size_per_layer_input=4, vocab_size_per_layer_input=goldens.VOCAB,
+                         num_kv_shared_layers=2, use_double_wide_mlp=True, rms_norm_eps=0.1, sliding_window=6,
+                         layer_types=["sliding_attention", "full_attention"] * 2,
+                         rope_parameters={"sliding_attention": {"rope_type": "default", "rope_theta": 100.0},
+                                          "full_attention": {"rope_type": "proportional", "rope_theta": 10000.0,
+                                                             "partial_rotary_factor": 0.5}}),
+        vision_config=dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2,
+                           head_dim=4, patch_size=2, position_embedding_size=4),
+        audio_config=dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, subsampling_conv_channels=[4, 4],
+                          output_proj_dims=8),
+        image_token_id=goldens.VOCAB, audio_token_id=goldens.VOCAB + 1, video_token_id=goldens.VOCAB + 2)  # as no text has them
     return {
         "gemma3": (gemma3, torch.float32, {}),
         # The names of transformers' own classes.
         "mistral3": (mistral3, torch.bfloat16, {"save_original_format": False}),
         "llava": (llava, torch.float32, {"max_shard_size": "40KB"}),
+        "gemma4": (gemma4, torch.bfloat16, {}),
     }
 
 
@@ -83,17 +99,22 @@ def write_adapter(folder, target, seed, rslora):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path)
-    out = parser.parse_args().out
+    parser.add_argument("--only", default="", help="names of models, with commas between them: their folders alone")
+    arguments = parser.parse_args()
+    out, only = arguments.out, [name for name in arguments.only.split(",") if name]
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    for folder in ([out / name for name in only] or [out]):
+        shutil.rmtree(folder, ignore_errors=True)
+    out.mkdir(parents=True, exist_ok=True)
     # The functions that make_goldens calls to load and adapt a folder.
     goldens.load, goldens.write_adapter = load, write_adapter
     batches = goldens.make_batches()
     for seed, (name, spec) in enumerate(specs().items()):
+        if only and name not in only:
+            continue
         write_model(out / name, spec, seed)
         goldens.make_goldens(out / name, batches, seed)
 

@@ -31,6 +31,16 @@ std::string key_of_new_token(const text::SpecialTokenNames& names, const text::T
   return "";
 }
 
+// Returns the names of modules by which an adapter trains rows of new tokens.
+std::string modules_with_rows(const ParameterTable& parameters) {
+  std::string names = "embed_tokens, lm_head";
+  for (const Parameter& p : parameters) {
+    const std::string_view name = std::string_view(p.module).substr(p.module.rfind('.') + 1);
+    if (p.has_row_per_token() && name != "embed_tokens" && name != "lm_head") names += fmt::format(", {}", name);
+  }
+  return names;
+}
+
 // Returns true if all weights with a row per token are trained.
 bool trains_rows_of_tokens(const ParameterTable& parameters) {
   return std::all_of(parameters.begin(), parameters.end(),
@@ -79,8 +89,8 @@ std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, Mo
     if (key.empty()) return notes;  // only tokens of the files have no row, as before; rows that use one are refused
     throw input_error(key,
                       "expected tokens that the embedding has rows for, got {} tokens for {} rows; train new rows "
-                      "with lora_modules_to_save: [embed_tokens, lm_head], or name tokens of the vocabulary",
-                      tokens, vocab_size);
+                      "with lora_modules_to_save: [{}], or name tokens of the vocabulary",
+                      tokens, vocab_size, modules_with_rows(parameters));
   }
   notes.push_back(fmt::format("the embedding grows from {} to {} rows, for {} tokens", vocab_size, rows, tokens));
   model = model->text()->with_vocab_size(rows);

@@ -340,7 +340,8 @@ ModelPtr untie_head(ModelPtr model, const LoraOptions& lora) {
   if (!untied) return model;
   const ParameterTable parameters = parameters_of(*untied);
   const bool trains_one = std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
-    return p.has_row_per_token() && is_saved_in_full(lora, p.name);
+    const bool was_tied = p.role == ParameterRole::kHead || !p.copy_in_files.empty();
+    return was_tied && is_saved_in_full(lora, p.name);
   });
   return trains_one ? untied : model;
 }

@@ -37,7 +37,7 @@ struct ModelOptions {
   // The tiles of tokens that a dense feed-forward takes one after the other, so that its width counts for one of them,
   // up to kMostTiles; 0: a tile for as many tokens as the stream is wide (ALST, arXiv 2506.13996).
   int64_t mlp_tiles = 1;
-  bool train_base = false;   // full fine-tuning; false: the base is frozen
+  bool train_base = false;  // full fine-tuning; false: the base is frozen
   // The names of the weights that full fine-tuning trains; empty: all.
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
@@ -120,7 +120,8 @@ class Model {
   virtual ~Model() = default;
 
   // Appends the inputs, the weights and the forward operations. Adds the graph's first axis, the tokens. Each repeated
-  // part is one block of the graph, and reads only the output of another block, so that a block can be recomputed.
+  // part is one block of the graph, which can be recomputed but for what other blocks read of it: its output, and keys
+  // and values that several layers share.
   [[nodiscard]] virtual ModelGraph build(Builder& builder, const ModelOptions& options) const = 0;
 
   // The dtype in the config; that of the files takes precedence.

@@ -29,8 +29,8 @@ class LayerBuilder {
     stream = add_mixed(x, stream, mixing);
     if (stream == kNone) return kNone;
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    if (layer_.adds_mixture || !layer_.norms.before_mixture.empty()) return scaled(add_both(y, stream));
-    return scaled(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
+    if (layer_.adds_mixture || !layer_.norms.before_mixture.empty()) return finished(add_both(y, stream));
+    return finished(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
   }
 
  private:
@@ -90,8 +90,20 @@ class LayerBuilder {
     });
   }
 
-  // Returns the stream times the layer's scalar, if it has one.
-  [[nodiscard]] ValueId scaled(ValueId stream) {
+  // Returns the stream plus what the layer's own input adds, if it has one.
+  [[nodiscard]] ValueId add_input(ValueId stream) {
+    if (layer_.input_width == 0) return stream;
+    const int64_t hidden = parts_.config().hidden_size;
+    const LinearLayer gate{prefix_ + "per_layer_input_gate", hidden, layer_.input_width};
+    const LinearLayer projection{prefix_ + "per_layer_projection", layer_.input_width, hidden};
+    const ValueId gated =
+        ops::geglu(builder(), parts_.layers().linear(gate, stream), parts_.layer_inputs()[static_cast<size_t>(index_)]);
+    return add_branch(projection, gated, stream, "post_per_layer_input_norm");
+  }
+
+  // Returns the stream plus the layer's own input, times the layer's scalar, where it has them.
+  [[nodiscard]] ValueId finished(ValueId stream) {
+    stream = add_input(stream);
     if (!layer_.has_scalar) return stream;
     const std::string module = prefix_.substr(0, prefix_.size() - 1);
     return ops::scale_by(builder(), stream, parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}, FreshContent::kOnes));
@@ -106,15 +118,14 @@ class LayerBuilder {
     return parts_.join(stream, norm(mixed, norm_after));
   }
 
-  // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))), or, without norms of the
-  // mixture, stream + residual_scale * (feed_forward(x) + mixture(x)).
+  // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))), or, without norms of
+  // the mixture, stream + residual_scale * (feed_forward(x) + mixture(x)).
   [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
-    const MixtureInputs inputs = layer_.adds_mixture
-                                     ? MixtureInputs{.experts = x, .router = x}
-                                     : MixtureInputs{.experts = norm(stream, layer_.norms.before_mixture),
-                                                     .router = stream};
+    const MixtureInputs inputs =
+        layer_.adds_mixture ? MixtureInputs{.experts = x, .router = x}
+                            : MixtureInputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
     const ValueId mixed =
         norm(append_mixture(parts_, *layer_.mixture, prefix_, inputs, kNone), layer_.norms.after_mixture);
     return parts_.join(stream, norm(ops::add(builder(), dense, mixed), layer_.norms.after_feed_forward));
@@ -134,11 +145,13 @@ class LayerBuilder {
             .bias = layer_.attention.output_bias};
   }
 
+  // Returns the heads of x; no keys and values where they are another layer's.
   [[nodiscard]] AttentionHeads project_heads(ValueId x) {
     const int64_t queries = layer_.attention.query_width(), keys = layer_.attention.key_width();
     const auto project = [&](std::string_view name, int64_t width) {
       return parts_.layers().linear(attention_projection(name, width), x);
     };
+    if (layer_.attention.keys_of) return {.q = project("q_proj", queries)};
     if (layer_.attention.has_gate) {
       const int64_t head = layer_.attention.head_dim;
       const std::vector<ValueId> parts =
@@ -165,9 +178,10 @@ class LayerBuilder {
       const int64_t queries = each ? attention.head_dim : attention.query_width();
       const int64_t keys = each ? attention.head_dim : attention.key_width();
       heads.q = parts_.norm(heads.q, fmt::format("{}self_attn.{}", prefix_, attention.query_norm), queries);
-      heads.k = parts_.norm(heads.k, fmt::format("{}self_attn.{}", prefix_, attention.key_norm), keys);
+      if (heads.k != kNone)
+        heads.k = parts_.norm(heads.k, fmt::format("{}self_attn.{}", prefix_, attention.key_norm), keys);
     }
-    if (attention.normalises_values) heads.v = parts_.plain_norm(heads.v, attention.head_dim);
+    if (attention.normalises_values && heads.v != kNone) heads.v = parts_.plain_norm(heads.v, attention.head_dim);
     if (attention.rope) parts_.rotate(heads, *attention.rope);
     if (attention.has_sinks) {
       const std::string module = prefix_ + "self_attn";

@@ -12,7 +12,8 @@ namespace spillway {
 // Appends what tokens take from the tokens before them: those of the stream, or the layer's states. Each function takes
 // the layer's index, and returns kNone where nothing after what it adds to the states is wanted.
 struct TokenMixing {
-  // Returns what heads attend to, [T, heads * head_dim].
+  // Returns what heads attend to, [T, heads * head_dim]: their keys and values, or, where they have none, those of the
+  // layer that Attention::keys_of names, which was appended before.
   std::function<ValueId(int64_t layer, const AttentionHeads& heads)> attend;
   // Returns the convolution of x, [T, C]; its operands are ops::causal_conv's.
   std::function<ValueId(int64_t layer, ValueId x, ValueId weight, ValueId bias)> convolve;

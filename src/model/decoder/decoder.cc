@@ -30,6 +30,7 @@ std::string layer_name(int64_t layer) { return fmt::format("layer {}", layer); }
 ValueId append_layers(Builder& builder, const DecoderConfig& config, const ModelOptions& options, DecoderParts& parts,
                       ValueId ids, const TokenMixing& mixing) {
   ValueId stream = parts.embed(ids);
+  parts.add_layer_inputs(ids, stream);
   for (int64_t layer = 0; layer < std::ssize(config.layers) && stream != kNone; ++layer) {
     builder.begin_block(options.prefix + layer_name(layer));
     stream = append_layer(parts, nth(config.layers, layer), layer, stream, mixing);
@@ -84,6 +85,14 @@ class States {
       const ValueId cache = declare(index, state);
       states.push_back(note(index, state, ops::cache_append(builder_, cache, rows[states.size()], inputs_.own)));
     }
+    return states;
+  }
+
+  // Returns what this run has made so far of the states of a layer, in their order.
+  [[nodiscard]] std::vector<ValueId> latest_of(int64_t layer) const {
+    std::vector<ValueId> states;
+    for (const Latest& state : latest_)
+      if (state.layer == layer) states.push_back(state.value);
     return states;
   }
 
@@ -185,9 +194,10 @@ class Decoder final : public TextModel {
   // Appends the gated delta rule of new tokens behind those that are in the layer's state.
   [[nodiscard]] ValueId apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
                                          int64_t index, const std::array<ValueId, 3>& operands) const;
-  // Returns true if a run for prompts ends with what this layer adds to its states.
+  // Returns true if a run for prompts ends with what this layer adds to its states: none behind it has any.
   [[nodiscard]] bool ends_with(CacheUse use, int64_t layer) const {
-    return use == CacheUse::kPrompt && layer + 1 == std::ssize(config_.layers);
+    return use == CacheUse::kPrompt && std::all_of(config_.layers.begin() + layer + 1, config_.layers.end(),
+                                                   [](const DecoderLayer& later) { return later.states().empty(); });
   }
 
   DecoderConfig config_;
@@ -213,12 +223,15 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
       layers, config_,
       {.positions = positions, .seq_offsets = is_shared ? own_offsets : offsets, .longest = options.tokens});
   const ops::SharedStream shared = shared_stream(builder, options);
+  std::vector<AttentionHeads> heads_of(config_.layers.size());  // whose keys and values later layers may share
   TokenMixing mixing;
   mixing.attend = [&](int64_t layer, const AttentionHeads& heads) {
-    const ops::AttentionOptions attention = attention_options(nth(config_.layers, layer).attention, options);
-    return is_shared
-               ? ops::shared_attention(builder, heads.q, heads.k, heads.v, offsets, attention, shared, heads.sinks)
-               : ops::attention(builder, heads.q, heads.k, heads.v, offsets, attention, heads.sinks);
+    const Attention& attention = nth(config_.layers, layer).attention;
+    nth(heads_of, layer) = heads;
+    const AttentionHeads& seen = nth(heads_of, attention.keys_of.value_or(layer));
+    const ops::AttentionOptions how = attention_options(attention, options);
+    return is_shared ? ops::shared_attention(builder, heads.q, seen.k, seen.v, offsets, how, shared, heads.sinks)
+                     : ops::attention(builder, heads.q, seen.k, seen.v, offsets, how, heads.sinks);
   };
   mixing.convolve = [&](int64_t, ValueId x, ValueId weight, ValueId bias) {
     return ops::causal_conv(builder, x, weight, bias, offsets);
@@ -239,7 +252,9 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
 ValueId Decoder::attend(Builder& builder, const ModelOptions& options, const CachedModelGraph& inputs, States& states,
                         CacheUse use, int64_t index, const AttentionHeads& heads) const {
   const DecoderLayer& layer = nth(config_.layers, index);
-  const std::vector<ValueId> latest = states.append(layer, index, {heads.k, heads.v});
+  const std::optional<int64_t> keys_of = layer.attention.keys_of;
+  const std::vector<ValueId> latest =
+      keys_of ? states.latest_of(*keys_of) : states.append(layer, index, {heads.k, heads.v});
   const ops::CacheOperands cache{latest[0], latest[1], inputs.first, inputs.own};
   const ops::AttentionOptions attention = attention_options(layer.attention, options);
   if (use == CacheUse::kDecode) return ops::decode_attention(builder, heads.q, cache, attention, heads.sinks);

@@ -1,6 +1,8 @@
 // Gemma 4: Gemma 3 with norms whose weights are kept as they are, scores that are not scaled, and a norm of values.
 // Layers without a window have heads of a size of their own, and may have fewer keys, which are their values, too. Some
-// models have experts beside each feed-forward.
+// models have experts beside each feed-forward. In the small ones the last layers take keys and values of layers before
+// them, and all layers have inputs of their own.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string>
@@ -19,7 +21,9 @@ namespace spillway::architectures {
 namespace {
 
 constexpr int64_t kPattern = 6, kMaxGemma4Heads = 4096;
-constexpr int64_t kGlobalHeadDim = 512;  // transformers', where config.json does not say
+// Transformers', where config.json does not say.
+constexpr int64_t kGlobalHeadDim = 512, kLayerInputWidth = 256, kLayerInputRows = 262144;
+constexpr int64_t kMaxLayerInputWidth = int64_t{1} << 20;
 
 // Images may see all of themselves; tokens of text see those before them either way.
 void refuse_other_masks(const JsonField& json) {
@@ -74,9 +78,51 @@ void read_windows(const JsonField& json, int64_t missing, DecoderConfig& config)
   config.layers.back().attention.window = 0;
 }
 
-void refuse_shared_keys(const JsonField& json) {
-  if (json["num_kv_shared_layers"].is_in_use())
-    throw json["num_kv_shared_layers"].bad("0", "use a model whose layers have keys and values of their own");
+// Returns the last of the first `own` layers that is of the kind of `layer`: with a window, or without one.
+int64_t source_of_keys(const JsonField& json, const DecoderConfig& config, int64_t own, int64_t layer) {
+  const Attention& attention = nth(config.layers, layer).attention;
+  int64_t source = own;
+  while (--source >= 0 && (nth(config.layers, source).attention.window > 0) != (attention.window > 0)) continue;
+  if (source < 0) {
+    throw input_error(json.where(),
+                      "expected a layer of type {} among the first {}, whose keys and values layer {} would take, got "
+                      "none; correct layer_types or num_kv_shared_layers",
+                      attention.window > 0 ? "sliding_attention" : "full_attention", own, layer);
+  }
+  const Attention& from = nth(config.layers, source).attention;
+  if (from.head_dim == attention.head_dim && from.kv_heads == attention.kv_heads) return source;
+  throw input_error(json.where(),
+                    "expected {} heads of {} in layer {}, which takes the keys and values of layer {}, got {} of {}; "
+                    "correct per_layer_config",
+                    from.kv_heads, from.head_dim, layer, source, attention.kv_heads, attention.head_dim);
+}
+
+// The last layers take keys and values of the last ones before them, and may have feed-forwards of twice the width.
+void read_shared_keys(const JsonField& json, DecoderConfig& config) {
+  const int64_t layers = std::ssize(config.layers);
+  const int64_t shared = json["num_kv_shared_layers"].integer_or(0, 0, kMaxPositions);
+  if (shared >= layers && shared > 0)
+    throw json["num_kv_shared_layers"].bad(fmt::format("less than num_hidden_layers = {}", layers),
+                                           "use a model with a layer that has keys and values of its own");
+  const bool is_wide = json["use_double_wide_mlp"].boolean_or(false);
+  for (int64_t layer = layers - shared; layer < layers; ++layer) {
+    nth(config.layers, layer).attention.keys_of = source_of_keys(json, config, layers - shared, layer);
+    if (is_wide) nth(config.layers, layer).feed_forward.inner *= 2;
+  }
+}
+
+// Every layer has an input of its own, where the width of these inputs is not 0.
+void read_layer_inputs(const JsonField& json, DecoderConfig& config) {
+  const int64_t width = json["hidden_size_per_layer_input"].integer_or(kLayerInputWidth, 0, kMaxLayerInputWidth);
+  if (width == 0) return;
+  const int64_t rows = json["vocab_size_per_layer_input"].integer_or(kLayerInputRows, 1, kMaxPositions);
+  if (rows != config.vocab_size) {
+    throw input_error(json.where(),
+                      "expected vocab_size_per_layer_input {}, as vocab_size, got {}; use a model whose tables have a "
+                      "row for each token",
+                      config.vocab_size, rows);
+  }
+  for (DecoderLayer& layer : config.layers) layer.input_width = width;
 }
 
 // Reads the keys of both kinds.
@@ -84,9 +130,9 @@ void read_text(const JsonField& json, int64_t missing_window, DecoderConfig& con
   refuse_other_masks(json);
   if (!json["rope_scaling"].is_null())
     throw json["rope_scaling"].bad("none, which Gemma 4 does not read", "use rope_parameters");
-  refuse_shared_keys(json);
   read_windows(json, missing_window, config);
   read_heads(json, config);
+  read_shared_keys(json, config);
   const bool bias = json["attention_bias"].boolean_or(false);
   const bool values_are_keys = json["attention_k_eq_v"].boolean_or(false);
   set_biases(config.layers, {.qkv = bias, .output = bias});
@@ -121,10 +167,7 @@ void add_mixtures(const JsonField& json, DecoderConfig& config) {
 void read_gemma4(const JsonField& json, DecoderConfig& config) {
   read_text(json, 512, config);
   if (json["enable_moe_block"].boolean_or(false)) add_mixtures(json, config);
-  if (json["hidden_size_per_layer_input"].integer_or(256, 0, kMaxPositions) != 0)
-    throw input_error(json.where(),
-                      "expected hidden_size_per_layer_input 0, got another number, or none, which stands for 256; use "
-                      "a model without embeddings by layer");
+  read_layer_inputs(json, config);
 }
 
 void read_gemma4_unified(const JsonField& json, DecoderConfig& config) { read_text(json, 1024, config); }

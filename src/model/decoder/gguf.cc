@@ -108,6 +108,8 @@ class Check {
     const bool has_cap = std::any_of(family_.keys.begin(), family_.keys.end(),
                                      [](const GgufKey& key) { return key.gguf == "attn_logit_softcapping"; });
     if (layer.attention.soft_cap > 0 && !has_cap) refuse("attn_logit_softcapping", "none", "one");
+    if (layer.attention.keys_of) refuse("num_kv_shared_layers", "0", "another number");
+    if (layer.input_width > 0) refuse("hidden_size_per_layer_input", "0", fmt::format("{}", layer.input_width));
     mixture(index);
   }
 

@@ -19,6 +19,7 @@ std::vector<LayerState> DecoderLayer::states() const {
              .width = delta->heads.key_dim * delta->value_width(),
              .rows = StateRows::kPerSequence,
              .dtype = DType::kF32}};
+  if (attention.keys_of) return {};
   return {{.name = "key", .width = attention.key_width()}, {.name = "value", .width = attention.key_width()}};
 }
 

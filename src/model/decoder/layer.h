@@ -58,6 +58,9 @@ struct Attention {
   // q_proj gives each head's query and then a gate, by whose sigmoid what the head sees is multiplied (Qwen3-Next).
   bool has_gate = false;
   std::optional<LatentHeads> latent;  // then kv_heads equals heads
+  // The layer before this one whose keys and values it attends to, with heads of the same size; it has no projections
+  // of its own for them then, and no states (Gemma 4). Empty: its own. REQUIRES: neither fused nor gated.
+  std::optional<int64_t> keys_of;
   // The names of modules inside self_attn.
   std::string_view output_proj = "o_proj", query_norm = "q_norm", key_norm = "k_norm";
 
@@ -171,9 +174,13 @@ struct DecoderLayer {
   bool adds_mixture = false;       // the mixture stands beside the feed-forward and reads what that reads
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
   bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
+  // Above 0: the width of an input of its own, which an embedding of tokens by layer gives (Gemma 4). Behind the
+  // feed-forward, stream += norm(per_layer_projection(gelu(per_layer_input_gate(stream)) * input)). All layers of a
+  // model have the same.
+  int64_t input_width = 0;
 
-  // Returns what the layer keeps: keys and values are two states, the last tokens of a convolution one, and the
-  // matrices of the delta rule another one behind it.
+  // Returns what the layer keeps: keys and values are two states, unless they are another layer's; the last tokens of a
+  // convolution are one, and the matrices of the delta rule another one behind it.
   [[nodiscard]] std::vector<LayerState> states() const;
 };
 

@@ -1,10 +1,12 @@
 #include "model/decoder/parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "base/sizes.h"
 #include "model/decoder/architecture.h"
 #include "ops/add/add.h"
@@ -12,6 +14,7 @@
 #include "ops/layer_norm/layer_norm.h"
 #include "ops/rms_norm/rms_norm.h"
 #include "ops/scale/scale.h"
+#include "ops/split_columns/split_columns.h"
 
 namespace spillway {
 namespace {
@@ -26,6 +29,17 @@ std::vector<std::string> own_beginnings(const DecoderConfig& config, const Weigh
   for (int64_t layer = 0; layer < std::ssize(config.layers); ++layer)
     result.push_back(names.in_files(layer_prefix(layer)));
   return result;
+}
+
+// Files may hold projections of keys and values for layers that take another layer's; no forward pass reads them.
+void ignore_shared_keys(const DecoderConfig& config, Layers& layers) {
+  for (int64_t layer = 0; layer < std::ssize(config.layers); ++layer) {
+    if (!nth(config.layers, layer).attention.keys_of) continue;
+    for (const std::string_view unread :
+         {"k_proj.weight", "v_proj.weight", "k_proj.bias", "v_proj.bias", "k_norm.weight"})
+      layers.parameters().ignore_ending(
+          layers.names().in_files(fmt::format("{}self_attn.{}", layer_prefix(layer), unread)));
+  }
 }
 
 }  // namespace
@@ -48,6 +62,7 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
   }
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
+  ignore_shared_keys(config, layers);
   if (config.has_unread_layers) layers.parameters().set_own_beginnings(own_beginnings(config, layers.names()));
 }
 
@@ -71,18 +86,37 @@ DecoderParts::Rotation DecoderParts::rotation(std::string name, const RopeConfig
 }
 
 ValueId DecoderParts::embed(ValueId ids) {
-  Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding);
+  Parameter embedding = vocabulary_weight(ParameterRole::kEmbedding, kEmbedding, kEmbedding, config_.hidden_size);
   if (config_.tie_word_embeddings || config_.copies_head) embedding.copy_in_files = layers_.names().in_files(kHead);
   embedding.is_table = !config_.tie_word_embeddings || config_.score.has_value();
   embedding_ = layers_.add(std::move(embedding)).value();
-  auto scale = static_cast<float>(config_.embedding_scale);
-  if (config_.architecture->rounds_embedding_scale && layers_.builder().type(embedding_).dtype == DType::kBF16)
+  return layers_.with_noise(look_up(ids, embedding_, config_.embedding_scale), inputs_.seq_offsets);
+}
+
+ValueId DecoderParts::look_up(ValueId ids, ValueId table, double exact_scale) {
+  auto scale = static_cast<float>(exact_scale);
+  if (config_.architecture->rounds_embedding_scale && layers_.builder().type(table).dtype == DType::kBF16)
     scale = to_float(to_bf16(scale));
   const std::optional<FakeQuantisation>& fake = layers_.options().fake_quantisation;
-  const ValueId table = fake && fake->has_embedding ? layers_.fake_quantised_weight(embedding_) : embedding_;
-  const ValueId rows =
-      ops::embedding(layers_.builder(), ids, table, {.scale = scale, .padding_idx = config_.padding_idx});
-  return layers_.with_noise(rows, inputs_.seq_offsets);
+  if (fake && fake->has_embedding) table = layers_.fake_quantised_weight(table);
+  return ops::embedding(layers_.builder(), ids, table, {.scale = scale, .padding_idx = config_.padding_idx});
+}
+
+// Half of the variance comes from the row, half from the projection.
+void DecoderParts::add_layer_inputs(ValueId ids, ValueId embedded) {
+  const int64_t width = config_.layers.front().input_width, hidden = config_.hidden_size;
+  if (width == 0) return;
+  Builder& builder = layers_.builder();
+  const int64_t columns = std::ssize(config_.layers) * width;
+  Parameter table = vocabulary_weight(ParameterRole::kEmbedding, kLayerEmbedding, kLayerEmbedding, columns);
+  table.is_table = true;
+  const ValueId rows = look_up(ids, layers_.add(std::move(table)).value(), std::sqrt(static_cast<double>(width)));
+  const ValueId projected = layers_.linear({"model.per_layer_model_projection", hidden, columns}, embedded);
+  const ValueId scaled = ops::scale(builder, projected, 1 / std::sqrt(static_cast<double>(hidden)));
+  const ValueId sum = ops::add(builder, norm(scaled, "model.per_layer_projection_norm", width), rows);
+  const ValueId inputs = ops::scale(builder, sum, std::sqrt(0.5));
+  const std::vector<int64_t> widths(config_.layers.size(), width);
+  layer_inputs_ = widths.size() == 1 ? std::vector{inputs} : ops::split_columns(builder, inputs, widths);
 }
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module) { return norm(x, module, config_.hidden_size); }
@@ -122,7 +156,7 @@ void DecoderParts::rotate(AttentionHeads& heads, size_t rope) {
     of_queries.growth_length = config.original_max_position_embeddings;
   }
   heads.q = rotated(heads.q, of_queries);
-  heads.k = rotated(heads.k, rotation.options);
+  if (heads.k != kNone) heads.k = rotated(heads.k, rotation.options);
 }
 
 ValueId DecoderParts::join(ValueId residual, ValueId branch) {
@@ -138,7 +172,8 @@ ValueId DecoderParts::head() {
     return score(ParameterRole::kScore, {config_.score->labels, config_.hidden_size}, config_.initializer_range);
   if (config_.tie_word_embeddings) return layers_.fake_quantised_weight(embedding_);
   const std::string_view source = config_.copies_head ? kEmbedding : kHead;
-  return layers_.fake_quantised_weight(layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, source)).value());
+  return layers_.fake_quantised_weight(
+      layers_.add(vocabulary_weight(ParameterRole::kHead, kHead, source, config_.hidden_size)).value());
 }
 
 ValueId DecoderParts::head_bias() {
@@ -157,11 +192,12 @@ ValueId DecoderParts::score(ParameterRole role, const Shape& shape, double start
   return layers_.add(std::move(score)).value();
 }
 
-Parameter DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const {
+Parameter DecoderParts::vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source,
+                                          int64_t width) const {
   const int64_t stored = config_.stored_vocab_size.value_or(config_.vocab_size);
   const std::string module(name.substr(0, name.rfind('.')));
-  Parameter result = layers_.base_parameter(role, module, {config_.vocab_size, config_.hidden_size});
-  result.source = {layers_.names().in_files(source), {stored, config_.hidden_size}};
+  Parameter result = layers_.base_parameter(role, module, {config_.vocab_size, width});
+  result.source = {layers_.names().in_files(source), {stored, width}};
   return result;
 }
 

@@ -20,9 +20,11 @@ namespace spillway {
 // Weights whose names the config's ties decide on.
 inline constexpr std::string_view kEmbedding = "model.embed_tokens.weight";
 inline constexpr std::string_view kHead = "lm_head.weight";
+// The table of the inputs of layers that have their own: [vocabulary, layers * width].
+inline constexpr std::string_view kLayerEmbedding = "model.embed_tokens_per_layer.weight";
 
-// Queries [T, heads * head_dim], keys and values [T, kv_heads * head_dim]; the logits [heads] that join their
-// softmaxes, or kNone; and the gates of what they see, [T, heads * head_dim], or kNone.
+// Queries [T, heads * head_dim]; keys and values [T, kv_heads * head_dim], or kNone where they are another layer's; the
+// logits [heads] that join their softmaxes, or kNone; and the gates of what they see, [T, heads * head_dim], or kNone.
 struct AttentionHeads {
   ValueId q = kNone, k = kNone, v = kNone, sinks = kNone, gate = kNone;
 };
@@ -47,6 +49,11 @@ class DecoderParts {
 
   // Returns rows of the embedding table, scaled where the config says so, and with noise where the options do.
   [[nodiscard]] ValueId embed(ValueId ids);
+  // Makes the inputs of layers that have their own: a row of a table for each token, and a projection of what embed()
+  // returned for it. Does nothing for other models.
+  void add_layer_inputs(ValueId ids, ValueId embedded);
+  // The inputs of all layers, [T, input_width] each; empty where they have none.
+  [[nodiscard]] const std::vector<ValueId>& layer_inputs() const { return layer_inputs_; }
   // Returns the norm over the rows of `x`, [T, hidden_size]; or over those of [T * n, width], where `x` is [T, n *
   // width]. Its kind is the architecture's.
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module);
@@ -55,7 +62,7 @@ class DecoderParts {
   [[nodiscard]] ValueId norm(ValueId x, const std::string& module, int64_t width, double eps);
   // Returns the root-mean-square norm over rows of `width` numbers, without a weight.
   [[nodiscard]] ValueId plain_norm(ValueId x, int64_t width);
-  // Rotates queries and keys by their positions: DecoderConfig::ropes[rope].
+  // Rotates queries, and keys if there are any, by their positions: DecoderConfig::ropes[rope].
   void rotate(AttentionHeads& heads, size_t rope);
   // Returns residual + residual_scale * branch.
   [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
@@ -78,8 +85,10 @@ class DecoderParts {
   [[nodiscard]] ValueId score(ParameterRole role, const Shape& shape, double start_deviation);
   // Adds the weight of plain norms over rows of `width` numbers, unless it is there.
   void add_ones(int64_t width);
-  // Returns the embedding or the head: the vocabulary's rows, of which the `source` may have fewer.
-  Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source) const;
+  // Returns an embedding or the head: the vocabulary's rows of `width` numbers, of which the `source` may have fewer.
+  Parameter vocabulary_weight(ParameterRole role, std::string_view name, std::string_view source, int64_t width) const;
+  // Returns the rows of a table, times the scale, which is rounded where the architecture says so.
+  ValueId look_up(ValueId ids, ValueId table, double scale);
 
   // A rope in the graph: its angles as a constant, and what else the operation asks for.
   struct Rotation {
@@ -95,6 +104,7 @@ class DecoderParts {
   std::vector<std::optional<Rotation>> rotations_;  // of config.ropes; empty where no layer is rotated by it
   std::map<int64_t, ValueId> ones_;                 // the weights of plain norms, by their width
   ValueId embedding_ = kNone;
+  std::vector<ValueId> layer_inputs_;
   std::vector<ExpertLoad> expert_loads_;
 };
 

@@ -1,6 +1,7 @@
 #include "ops/split_columns/split_columns.h"
 
-#include <numeric>
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "backend/kernel.h"
@@ -28,20 +29,19 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& x = *inputs[0];
   expect_real(kName, "x", x);
   expect_rank(kName, "x", x, 2);
-  const std::vector<int64_t> widths = widths_of(attributes);
-  const int64_t groups = groups_of(attributes),
-                sum = groups * std::accumulate(widths.begin(), widths.end(), int64_t{0});
+  const ColumnWidths widths(attributes);
+  const int64_t groups = groups_of(attributes), sum = groups * widths.sum();
   if (sum != x.shape[1])
     throw input_error(kName, "expected parts of {} columns in all, got {}; check the model's sizes", x.shape[1], sum);
   std::vector<ValueType> outputs;
-  for (const int64_t width : widths) outputs.push_back(part_of(x, groups * width));
+  for (size_t part = 0; part < widths.size(); ++part) outputs.push_back(part_of(x, groups * widths[part]));
   return outputs;
 }
 
 // Takes the parts, of which all but one may be absent, which stands for zeros.
 std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "join_columns";
-  const std::vector<int64_t> widths = widths_of(attributes);
+  const ColumnWidths widths(attributes);
   const int64_t groups = groups_of(attributes);
   const ValueType* any = nullptr;
   for (const ValueType* input : inputs) any = any == nullptr ? input : any;
@@ -49,7 +49,7 @@ std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes)
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i] != nullptr) expect_same(kName, "a part", *inputs[i], part_of(*any, groups * widths[i]));
   }
-  return {part_of(*any, groups * std::accumulate(widths.begin(), widths.end(), int64_t{0}))};
+  return {part_of(*any, groups * widths.sum())};
 }
 
 void vjp_join(VjpContext& context);
@@ -63,7 +63,7 @@ const OpDef kJoinColumns{.name = "join_columns",
 
 void vjp(VjpContext& context) {
   std::vector<ValueId> parts;
-  for (size_t i = 0; i < widths_of(context.attributes()).size(); ++i)
+  for (size_t i = 0; i < ColumnWidths(context.attributes()).size(); ++i)
     parts.push_back(context.cotangent(static_cast<int>(i)));
   context.add(0, context.builder().append_one(kJoinColumns, std::move(parts), context.attributes()));
 }
@@ -84,9 +84,11 @@ void vjp_join(VjpContext& context) {
 
 // Graphs of one group say nothing of it.
 Attributes to_attributes(const std::vector<int64_t>& widths, int64_t groups) {
-  SPILLWAY_CHECK(widths.size() > 1 && widths.size() <= kMaxColumnParts, "{} parts of columns", widths.size());
+  const bool are_alike = std::adjacent_find(widths.begin(), widths.end(), std::not_equal_to<>()) == widths.end();
+  SPILLWAY_CHECK(widths.size() > 1 && (are_alike || widths.size() <= kMaxColumnParts), "{} parts of columns",
+                 widths.size());
   Attributes attributes;
-  for (size_t i = 0; i < widths.size(); ++i) attributes.add(kWidthNames[i], widths[i]);
+  ColumnWidths::add(widths, attributes);
   if (groups != 1) attributes.add("groups", groups);
   return attributes;
 }

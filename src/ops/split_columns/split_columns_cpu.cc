@@ -13,7 +13,7 @@ namespace {
 // rows of their own here, and each part.
 template <typename Copy>
 void for_each_part(const KernelArgs& args, const TensorView& whole, const Copy& copy) {
-  const std::vector<int64_t> widths = widths_of(args.attributes);
+  const ColumnWidths widths(args.attributes);
   const int64_t elem_bytes = size_of(whole.dtype), groups = groups_of(args.attributes);
   const int64_t rows = whole.shape[0] * groups, columns = whole.shape[1] / groups;
   args.threads->parallel_for(rows, row_grain(columns), [&](int64_t begin, int64_t end, int) {

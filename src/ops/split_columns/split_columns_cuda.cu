@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads) copy_rows_kernel(Rows<const T> from,
 // Calls copy(part, first column of it, its width).
 template <typename Copy>
 void for_each_part(const KernelArgs& args, const Copy& copy) {
-  const std::vector<int64_t> widths = widths_of(args.attributes);
+  const ColumnWidths widths(args.attributes);
   int64_t column = 0;
   for (size_t part = 0; part < widths.size(); ++part) {
     copy(part, column, widths[part]);

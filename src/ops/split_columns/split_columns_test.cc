@@ -37,6 +37,7 @@ TEST_CASE("columns of a matrix are its parts, and their gradients its columns") 
   for (const DType dtype : {DType::kF32, DType::kBF16}) {
     for (const size_t part : {0, 1, 2}) check_operation(part_case({24, 8, 8}, part, dtype));
     for (const size_t part : {0, 1}) check_operation(part_case({5, 1300}, part, dtype));
+    for (const size_t part : {0, 3, 41}) check_operation(part_case(std::vector<int64_t>(42, 8), part, dtype));
   }
 }
 
