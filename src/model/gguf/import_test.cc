@@ -188,7 +188,7 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
     CHECK_FALSE(fs::exists(folder.path() / "model"));
   };
   refused("qwen2.gguf", std::string("\5\0\0\0\0\0\0\0qwen2", 13), std::string("\5\0\0\0\0\0\0\0qwen9", 13),
-          "qwen2, qwen2moe, qwen3, qwen3moe, seed_oss or smollm3, got 'qwen9'");
+          "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss or smollm3, got 'qwen9'");
   refused("qwen2.gguf", "blk.1.ffn_up.weight", "blk.1.ffn_xp.weight",
           "expected a tensor blk.1.ffn_up.weight of [24, 16], got none");
   refused("qwen2.gguf", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz",
