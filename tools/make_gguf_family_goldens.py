@@ -81,6 +81,7 @@ DELTA = dict(
     rope_parameters=dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.25),
 )
 EXPERTS = dict(n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1)
+QWEN3_5 = {**DELTA, "rope_parameters": {**DELTA["rope_parameters"], "mrope_section": [1, 1, 0]}}
 LATENT = dict(
     **EXPERTS,
     num_key_value_heads=4,
@@ -139,8 +140,8 @@ CASES = {
     "qwen2_moe": ("Qwen2Moe", dict(**QWEN_MOE, shared_expert_intermediate_size=96, norm_topk_prob=False)),
     "qwen3_moe": ("Qwen3Moe", dict(**QWEN_MOE, norm_topk_prob=True, head_dim=16, rope_parameters=YARN)),
     "olmoe": ("Olmoe", dict(num_experts=4, num_experts_per_tok=2, num_key_value_heads=4)),
-    "qwen3_5": ("Qwen3_5", dict(**DELTA, tie_word_embeddings=True)),
-    "qwen3_5_moe": ("Qwen3_5Moe", dict(**DELTA, **QWEN_MOE, shared_expert_intermediate_size=32)),
+    "qwen3_5": ("Qwen3_5", dict(**QWEN3_5, tie_word_embeddings=True)),
+    "qwen3_5_moe": ("Qwen3_5Moe", dict(**QWEN3_5, **QWEN_MOE, shared_expert_intermediate_size=32)),
     "qwen3_next": ("Qwen3Next", dict(**DELTA, **QWEN_MOE, shared_expert_intermediate_size=32)),
     "lfm2": ("Lfm2", dict(**LFM2, block_ff_dim=96, block_multiple_of=16)),
     "lfm2_moe": ("Lfm2Moe", dict(**LFM2, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, num_dense_layers=1)),

@@ -1,6 +1,7 @@
 // What llama.cpp computes of a decoder, against what its config.json says.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,10 @@ class Check {
         if (rope.factor != 1) refuse("rope_parameters.full_attention.factor", "1", fmt::format("{}", rope.factor));
         break;
     }
+    const int64_t sections = std::accumulate(rope.mrope_section.begin(), rope.mrope_section.end(), int64_t{0});
+    if (const int64_t head = config_.layers.front().attention.head_dim; family_.rope.has_sections && sections > head)
+      refuse("rope_parameters.mrope_section", fmt::format("at most head_dim = {} in all", head),
+             fmt::format("{}", sections));
     if (!family_.rope.has_base && rope.theta != 10000) refuse("rope_theta", "10000", fmt::format("{}", rope.theta));
     if (config_.ropes.size() == 1) return;
     const RopeConfig& local = config_.ropes[1];

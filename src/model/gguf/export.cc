@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -65,8 +65,22 @@ std::string name_of(const fs::path& folder) {
   return name.empty() ? without_trailing_slash(fs::absolute(folder)).lexically_normal().filename().string() : name;
 }
 
+// Throws InputError for a weight of the model that would be lost without a word.
+void check_is_whole(const GgufDescription& description, const ParameterTable& parameters, const fs::path& folder) {
+  std::set<std::string_view> held;
+  for (const GgufWeight& weight : description.weights)
+    for (const GgufPart& part : weight.parts) held.insert(part.name);
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_of_model() || held.contains(parameter.source.name)) continue;
+    throw input_error(folder.string(), "expected the weights of a {} as llama.cpp has it, got {} as well; {}",
+                      description.model.architecture, parameter.source.name, "use the folder itself");
+  }
+}
+
 GgufDescription description_of(const Model& model, const fs::path& folder) {
-  return gguf_description(model.config_json(folder), (folder / "config.json").string(), folder);
+  GgufDescription result = gguf_description(model.config_json(folder), (folder / "config.json").string(), folder);
+  check_is_whole(result, parameters_of(model), folder);
+  return result;
 }
 
 GgufMetadata general_metadata(const GgufDescription& description, const fs::path& folder, std::string_view kind) {

@@ -282,6 +282,7 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
        R"({"rope_parameters": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,)"
        R"("high_freq_factor": 4.0, "original_max_position_embeddings": 16}})",
        "rope_scaling.rope_type"},
+      {"qwen3_5", R"({"rope_parameters": {"mrope_section": [11, 11, 10]}})", "rope_parameters.mrope_section"},
       {"qwen3_next", R"({"mlp_only_layers": [1]})", "mlp_only_layers, decoder_sparse_step"},
       {"qwen3_next", R"({"norm_topk_prob": false})", "norm_topk_prob"},
       {"lfm2_moe", R"({"use_expert_bias": false})", "use_expert_bias"},
