@@ -156,6 +156,25 @@ TEST_CASE("a SentencePiece vocabulary gets merges, byte fallback and a BOS") {
   CHECK(merges == std::vector<std::string>{"l l", "h e", "he llo", "ll o", "▁ hello"});
 }
 
+TEST_CASE("a Gemma 4's vocabulary has the merges that its file lists, and no space before texts") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "vocabulary.gguf";
+  const std::vector<std::string> tokens = {"<pad>", "<bos>", "a", "▁", "b", "ab", "▁a"};
+  GgufWriter writer(file,
+                    {{"general.architecture", "gemma4"},
+                     {"tokenizer.ggml.model", "gemma4"},
+                     {"tokenizer.ggml.tokens", tokens},
+                     {"tokenizer.ggml.token_type", std::vector<int32_t>{3, 3, 1, 1, 1, 1, 1}},
+                     {"tokenizer.ggml.bos_token_id", uint32_t{1}},
+                     {"tokenizer.ggml.merges", std::vector<std::string>{"▁ a", "a b"}}},
+                    {});
+  writer.commit();
+  const GgufTokenizerFiles files = convert_gguf_tokenizer(GgufFile(file));
+  CHECK(files.tokenizer["model"]["merges"] == nlohmann::json{"▁ a", "a b"});
+  CHECK(files.tokenizer["normalizer"]["type"] == "Replace");
+  CHECK(files.tokenizer["post_processor"]["single"][0]["SpecialToken"]["id"] == "<bos>");
+}
+
 TEST_CASE("merges come best score first, then with the longest left part") {
   const std::vector<std::string> pieces = {"a", "b", "ab", "aab", "aa", "é", "aé", "<x>", "x"};
   const std::vector<double> scores = {0, 0, -3, -1, -3, 0, -3, 0, 0};
