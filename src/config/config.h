@@ -193,6 +193,7 @@ struct BatchSettings {
   std::vector<int64_t> other_groups;        // that the plan may choose in place of micro_batch_group
   bool is_group_given = false;              // whether other_groups are what the user wrote
   int64_t forward_group = 1;                // the most micro-batches that a pass without a backward pass may compute
+  int64_t mlp_tiles = 1;                    // as ModelOptions::mlp_tiles
   int64_t sequence_len = 512;               // tokens of the longest row
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
   int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same

@@ -123,9 +123,10 @@ LoadedConfig check_config(std::string_view text, std::string_view name, std::spa
   if (use == ConfigUse::kRewards) keep_for_rewards(settings);
   const std::string said = said_keys(settings);
   Verdicts sections;
+  // First, since it says how many ranks share a sequence, and so how many train_batch_size is divided by.
+  sections.attempt("parallelism_config", "parallelism_config", [&] { merge_parallelism(settings, loaded, sections); });
   sections.attempt("deepspeed", "deepspeed", [&] { merge_deepspeed(settings, loaded, sections); });
   sections.attempt("fsdp_config", "fsdp_config", [&] { merge_fsdp(settings, loaded, sections); });
-  sections.attempt("parallelism_config", "parallelism_config", [&] { merge_parallelism(settings, loaded, sections); });
   sections.attempt("push_dataset_to_hub", "push_dataset_to_hub", [&] { check_push(settings); });
   if (use == ConfigUse::kPreprocess) read_for_rows(settings, loaded);
   read_settings(settings, &loaded.keys, loaded.verdicts);

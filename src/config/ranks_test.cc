@@ -158,8 +158,10 @@ TEST_CASE("ranks share sequences in groups, which share out the micro-batches") 
     CHECK(config.ranks.groups() == 2);
     CHECK(config.batches.gradient_accumulation_steps == 6);
   }
-  CHECK(step_of("micro_batch_size: 2\ndeepspeed: {train_batch_size: 24, sequence_parallel_size: 2}\n", 4) ==
-        RankStep{2, 12});
+  for (const char* lines : {"deepspeed: {train_batch_size: 24, sequence_parallel_size: 2}\n",
+                            "deepspeed: {train_batch_size: 24}\nparallelism_config: {cp_size: 2}\n",
+                            "deepspeed: {train_batch_size: 24}\nsp_size: 2\n"})
+    CHECK(step_of(fmt::format("micro_batch_size: 2\n{}", lines), 4) == RankStep{2, 12});
   CHECK(ranks_error("context_parallel_size: 3\n", 4)
             .find("context_parallel_size] expected a divisor of the number of "
                   "ranks, 4, got 3") != std::string::npos);

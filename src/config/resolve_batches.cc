@@ -206,6 +206,11 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};
   take_groups(r, ranks, batches);
+  if (keys.tiled_mlp) {
+    batches.mlp_tiles = keys.tiled_mlp_num_shards.value_or(0);
+  } else {
+    r.ignore("tiled_mlp_num_shards", "without tiled_mlp: true there are no tiles");
+  }
   if (data.eval_sequence_len > batches.micro_batch_size * batches.sequence_len)
     r.note(
         fmt::format("eval_sequence_len: {} tokens of a row to evaluate on are more than a micro-batch of training "

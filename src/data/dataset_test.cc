@@ -236,6 +236,23 @@ TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
   CHECK(compared == 14);
 }
 
+TEST_CASE("a prompt whose last token joins the completion's first is counted, and the joined token is learned") {
+  const Folder folder;
+  const fs::path path = folder.write("t.jsonl", R"({"prompt": "t", "completion": "he"}
+{"prompt": "th", "completion": "e"}
+)");
+  DatasetConfig config;
+  config.path = path.string();
+  Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
+  CHECK(loaded.summary.joined_prompts == 1);
+  REQUIRE(loaded.rows.size() == 2);
+  const auto ids = loaded.rows.ids(loaded.rows.row(0));
+  CHECK(std::ranges::equal(ids, loaded.rows.ids(loaded.rows.row(1))));
+  CHECK(dataset_tokenizer().id_to_token(ids[1]) == "th");
+  CHECK(loaded.rows.labels(loaded.rows.row(0))[1] == ids[1]);
+  CHECK(loaded.rows.labels(loaded.rows.row(1))[1] == kIgnoredLabel);
+}
+
 TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   const Folder folder;
   const fs::path path =
@@ -256,7 +273,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
       to_json(loaded.summary).dump() ==
       R"({"rows_read":7,"truncated":0,"rows":2,"tokens":7,"tokens_cut":0,"tokens_too_long":6,)"
       R"("left_out":{"rows":0,"system":0,"developer":0,"user":0,"assistant":0,"tool":0,"other":0,"thoughts":0,)"
-      R"("tool_calls":0,"media":0},"answers":[{"rows":1,"with_end":0}],"ends":[],"lengths":)"
+      R"("tool_calls":0,"media":0,"tools":0},"joined_prompts":0,"answers":[{"rows":1,"with_end":0}],"ends":[],"lengths":)"
       R"({"sequence_len":4,"bins":[{"from":0,"to":0,"rows":1,"longer":false},{"from":1,"to":1,"rows":1,"longer":false},)"
       R"({"from":2,"to":3,"rows":3,"longer":false},{"from":4,"to":4,"rows":1,"longer":false},)"
       R"({"from":5,"to":7,"rows":1,"longer":true}]},"dropped":{"empty":1,"too_short":1,"too_long":1,"no_targets":1,"duplicate":1}})");

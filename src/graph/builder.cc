@@ -84,15 +84,15 @@ void Builder::update(ValueId value, ValueId next) {
   graph_.value(next).kind = graph_.value(value).kind;
 }
 
-AxisId Builder::add_axis(std::string name, int64_t capacity, int64_t per_token) {
+AxisId Builder::add_axis(Axis axis) {
   const auto known =
-      std::find_if(graph_.axes.begin(), graph_.axes.end(), [&](const Axis& axis) { return axis.name == name; });
+      std::find_if(graph_.axes.begin(), graph_.axes.end(), [&](const Axis& one) { return one.name == axis.name; });
   if (known == graph_.axes.end()) {
-    graph_.axes.push_back({std::move(name), capacity, per_token});
+    graph_.axes.push_back(std::move(axis));
     return static_cast<AxisId>(graph_.axes.size() - 1);
   }
-  SPILLWAY_CHECK(known->capacity == capacity, "{} has room for {} elsewhere in the graph, not {}", name,
-                 known->capacity, capacity);
+  SPILLWAY_CHECK(known->capacity == axis.capacity, "{} has room for {} elsewhere in the graph, not {}", axis.name,
+                 known->capacity, axis.capacity);
   return static_cast<AxisId>(known - graph_.axes.begin());
 }
 

@@ -54,9 +54,8 @@ class Builder {
   void set_block(BlockId block) { block_ = block; }
   SectionId begin_section(Section section);
 
-  // Adds an axis, or returns the existing one of that name; `per_token` as in Axis. REQUIRES: an existing axis has that
-  // capacity.
-  AxisId add_axis(std::string name, int64_t capacity, int64_t per_token = 0);
+  // Adds an axis, or returns the existing one of that name. REQUIRES: an existing axis has that capacity.
+  AxisId add_axis(Axis axis);
 
   [[nodiscard]] Graph& graph() { return graph_; }
   [[nodiscard]] const ValueType& type(ValueId id) const { return graph_.value(id).type; }

@@ -1,6 +1,7 @@
 #include "graph/graph.h"
 
 #include "base/error.h"
+#include "base/math.h"
 
 namespace spillway {
 
@@ -35,6 +36,11 @@ std::string to_string(const ValueType& type) {
   for (int i = 0; i < type.shape.rank(); ++i)
     text += fmt::format("{}{}{}", i ? ", " : "", type.shape[i], i == 0 ? mark : "");
   return text + "]";
+}
+
+int64_t rows_of(const Axis& axis, int64_t rows) {
+  const int64_t all = rows * axis.per_token;
+  return axis.tiles > 1 ? align_up(div_ceil(all, axis.tiles), kTileRows) : all;
 }
 
 bool Graph::is_persistent(ValueId id) const {

@@ -73,8 +73,14 @@ struct ValueType {
 struct Axis {
   std::string name;
   int64_t capacity = 0;
-  int64_t per_token = 0;  // above 0: it has so many rows for each of the tokens that this rank has
+  AxisId of = kNoAxis;    // the axis whose rows decide how many this one has; kNoAxis: they are set by themselves
+  int64_t per_token = 1;  // rows for each of those
+  int64_t tiles = 1;      // above 1: it has the rows of one of so many tiles of them, in whole kTileRows
 };
+// The rows of a tile of tokens are a multiple of this.
+constexpr int64_t kTileRows = 16;
+// Returns the rows of an axis if that which it is `of` has `rows`.
+[[nodiscard]] int64_t rows_of(const Axis& axis, int64_t rows);
 
 struct Value {
   std::string name;  // unique; weights carry their Hugging Face names

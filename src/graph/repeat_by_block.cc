@@ -25,7 +25,7 @@ class Repeater {
   RepeatedValues run() {
     find_updates();
     for (int64_t number = 1; number < count_; ++number)
-      for (int64_t axis = 0; axis < axes_; ++axis) graph_.axes.push_back(Axis(nth(graph_.axes, axis)));
+      for (int64_t axis = 0; axis < axes_; ++axis) graph_.axes.push_back(axis_of(axis, number));
     const std::vector<Operation> first = std::exchange(graph_.ops, {});
     graph_.ops.reserve(first.size() * static_cast<size_t>(count_));
     for (auto begin = first.begin(); begin != first.end();) {
@@ -48,6 +48,16 @@ class Repeater {
   }
 
  private:
+  // Returns an axis of the first micro-batch for another one.
+  [[nodiscard]] Axis axis_of(int64_t first, int64_t number) const {
+    Axis axis = nth(graph_.axes, first);
+    axis.of = repeated(axis.of, number);
+    return axis;
+  }
+  [[nodiscard]] AxisId repeated(AxisId axis, int64_t number) const {
+    return axis == kNoAxis ? axis : static_cast<AxisId>(static_cast<int64_t>(axis) + number * axes_);
+  }
+
   // Notes the persistent values that operations update.
   void find_updates() {
     for (const Section& section : graph_.sections)
@@ -125,8 +135,7 @@ class Repeater {
   ValueId add(ValueId value, int64_t number) {
     Value copy = graph_.value(value);
     copy.name += fmt::format("@{}", number);
-    if (copy.type.follows_axis())
-      copy.type.axis = static_cast<AxisId>(static_cast<int64_t>(copy.type.axis) + number * axes_);
+    copy.type.axis = repeated(copy.type.axis, number);
     const auto id = static_cast<ValueId>(graph_.values.size());
     graph_.values.push_back(std::move(copy));
     repeated_.set(value, number, id);

@@ -382,8 +382,24 @@ TEST_CASE("what nothing can make fit says what the least is, and in which tier")
         std::string::npos);
 }
 
+TEST_CASE("feed-forward parts in tiles are offered where the activations of a layer are what does not fit") {
+  const std::string lines =
+      "micro_batch_size: 1\nmax_length: 512\nadapter: lora\nlora_r: 2\ngradient_checkpointing: true\n"
+      "overrides_of_model_config: {intermediate_size: 1024}\n";
+  Machine machine = tiered_machine();
+  machine.capacity_bytes = {0, 0, 0};
+  const auto least = [&](const std::vector<config::ConfigOverride>& overrides) {
+    return peak(nearest_job(lines + device_line(1, ""), overrides, machine), Tier::kDevice, machine);
+  };
+  const int64_t whole = least({}), tiles = least(overrides_of("tiled_mlp: true"));
+  REQUIRE(tiles < whole / 2);
+  const Refusal refusal = refusal_of(lines + device_line((whole + tiles) / 2, ""), machine);
+  CAPTURE(refusal.message);
+  CHECK(std::find(refusal.changes.begin(), refusal.changes.end(), "tiled_mlp: true") != refusal.changes.end());
+}
+
 TEST_CASE("weights in 4 bits and moments in 8 bits are offered where nothing else fits, as something else to train") {
-  const std::string rows = "micro_batch_size: 1\nmax_length: 64\n";
+  const std::string rows = "micro_batch_size: 1\nmax_length: 64\ntiled_mlp: true\n";  // which would be offered first
   const std::string adapter = rows + "adapter: lora\nlora_r: 2\nlora_target_linear: true\n";
   // Its embeddings have the 4,096 elements from which on moments are kept in 8 bits.
   const std::filesystem::path model = kGoldenModels.parent_path() / "preference_training" / "model";

@@ -180,6 +180,13 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
     warnings.push_back(fmt::format("{}: {}", key, truncation_warning(summary, options)));
   if (summary.left_out.any())
     warnings.push_back(fmt::format("{}: {}", key, data::left_out_warning(summary.left_out, summary.rows)));
+  if (summary.joined_prompts > 0) {
+    warnings.push_back(fmt::format(
+        "{}: in {} of {} rows a token joins the prompt's end and the completion's begin, or the chat template writes "
+        "the prompt otherwise before an answer: what differs is learned; move a space at the prompt's end to the "
+        "completion, or go on if this is meant",
+        key, summary.joined_prompts, summary.rows));
+  }
   if (key == "datasets") warn_of_ends(datasets, options, summary, warnings);
   warn_of_preferences(key, options.objective, read.rows, warnings);
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),

@@ -58,6 +58,15 @@ TEST_CASE("over a tenth of rows that are dropped is a warning with the remedy fo
   CHECK(warnings().empty());
 }
 
+TEST_CASE("prompts whose last token joins the completion's first are a warning with their count") {
+  data::Dataset read = rows_of(5, 18);
+  const auto warnings = [&] { return data_warnings("datasets", of_type(""), {}, read); };
+  CHECK(warnings().empty());
+  read.summary.joined_prompts = 3;
+  REQUIRE(warnings().size() == 1);
+  CHECK(has(warnings().front(), "datasets: in 3 of 18 rows a token joins the prompt's end"));
+}
+
 TEST_CASE("over a tenth of rows that are truncated is a warning with what is lost, and with a length that is enough") {
   data::RowOptions options;
   options.sequence_len = 64;

@@ -46,6 +46,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
     options.max_sequences = batches.micro_batch_size;
     options.text_tokens = text_tokens;
   }
+  options.mlp_tiles = batches.mlp_tiles;
   options.neftune_noise_alpha = model.neftune_noise_alpha;
   if (model.qat) options.fake_quantisation = fake_quantisation_of(*model.qat);
   options.train_base = !lora;

@@ -34,6 +34,7 @@ class Levers {
     add_homes();
     add_ranks();
     add_rows();
+    add_tiles();
     // If both are the same RAM, a host budget gains no more than a device budget, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
     job_.clips ? add_frames() : add_sequences();
@@ -60,6 +61,11 @@ class Levers {
                          !policy[SavedGroup::kElementwise];  // so the plan has tried it
     if (is_open || config_.offload.gradient_checkpointing == true) return;
     suggestions_.push_back({.grades = {{{spelled("gradient_checkpointing"), "true"}}}});
+  }
+
+  // Offers feed-forward parts in tiles, which cost less than shorter rows.
+  void add_tiles() {
+    if (job_.graph.model.mlp_tiles == 1) suggestions_.push_back({.grades = {{{spelled("tiled_mlp"), "true"}}}});
   }
 
   // Offers smaller groups of micro-batches, unless the plan has tried them, and then one micro-batch after another.

@@ -1,7 +1,9 @@
 #include "model/layers.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "ops/adapted_norm/adapted_norm.h"
 #include "ops/add/add.h"
 #include "ops/dropout/dropout.h"
@@ -91,6 +93,39 @@ ValueId Layers::constant(std::string name, std::vector<float> content) {
       .value();
 }
 
+ops::RowTiles Layers::tiles_of(const ValueType& x) {
+  if (options_.mlp_tiles == 1 || !x.follows_axis()) return {.count = 1};
+  const std::string name = builder_.graph().axis(x.axis).name;
+  const int64_t rows = x.shape[0];
+  const int64_t wanted = options_.mlp_tiles > 0 ? options_.mlp_tiles : div_ceil(rows, x.shape[1]);
+  // Tiles of whole kTileRows may be fewer.
+  const int64_t count = div_ceil(rows, spillway::rows_of({.tiles = std::min(wanted, kMostTiles)}, rows));
+  if (count == 1) return {.count = 1};
+  Axis tile{.name = fmt::format("{} of a tile", name), .of = x.axis, .tiles = count};
+  tile.capacity = spillway::rows_of(tile, rows);
+  return {count, builder_.add_axis(std::move(tile))};
+}
+
+ValueId Layers::by_tiles(const std::vector<ValueId>& values, const AppendRows& append) {
+  const ValueType type = builder_.type(values.front());  // a copy: the graph grows
+  const ops::RowTiles tiles = tiles_of(type);
+  if (tiles.count == 1) return append(values);
+  std::vector<std::vector<ValueId>> rows(static_cast<size_t>(tiles.count));
+  for (const ValueId value : values) {
+    const std::vector<ValueId> parts = ops::split_rows(builder_, value, tiles);
+    for (size_t i = 0; i < parts.size(); ++i) rows[i].push_back(parts[i]);
+  }
+  std::vector<ValueId> results(rows.size());
+  is_in_tiles_ = true;
+  for (size_t i = rows.size(); i-- > 0;) {
+    tile_ = static_cast<int64_t>(i);
+    results[i] = append(rows[i]);
+  }
+  is_in_tiles_ = false;
+  tile_ = 0;
+  return ops::join_rows(builder_, results, type.axis);
+}
+
 ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
   w.source.storage = in_files_.of(names_.in_files(layer.module));
@@ -129,7 +164,10 @@ Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   result.scale = lora.scale_of(names_.path(layer.module));
   result.a = lora_weight(layer, ParameterRole::kLoraA);
   result.b = lora_weight(layer, ParameterRole::kLoraB);
-  if (is_dropped()) result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, trained_, own_offsets_);
+  if (is_dropped()) {
+    const int64_t stream = dropout_streams_.try_emplace(layer.module, trained_).first->second;
+    result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, stream, {own_offsets_, tile_});
+  }
   return result;
 }
 
@@ -219,6 +257,9 @@ Layers::Factors Layers::factors(const MixtureTensor& tensor) {
 }
 
 const Parameter& Layers::add(Parameter parameter) {
+  if (is_in_tiles_) {
+    if (const Parameter* known = parameters_.find(parameter.name)) return *known;
+  }
   parameter.is_copy = options_.copies.contains(parameter.name);
   if (parameter.is_copy) parameter.trained = false;
   const std::string& prefix = parameter.is_copy ? options_.copy_prefix : options_.prefix;

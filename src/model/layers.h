@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "model/parameters.h"
 #include "model/storage.h"
 #include "model/weight_names.h"
+#include "ops/split_rows/split_rows.h"
 
 namespace spillway {
 
@@ -58,6 +60,12 @@ class Layers {
   ValueId buffer(const std::string& name, const std::string& module, const Shape& shape);
   // Adds a constant that is computed from the config, f32.
   ValueId constant(std::string name, std::vector<float> content);
+  // Appends the operations that compute rows from the same rows of several values, and returns them.
+  using AppendRows = std::function<ValueId(const std::vector<ValueId>& rows)>;
+  // Returns append(values), computed for one tile of rows after the other as ModelOptions::mlp_tiles says. The last tile
+  // comes first, so that the backward pass takes the first one first, and gradients of weights are sums in the order of
+  // the tokens. REQUIRES: append() takes each row by itself; the values are [T, D] and follow one axis.
+  ValueId by_tiles(const std::vector<ValueId>& values, const AppendRows& append);
   // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);
 
@@ -88,6 +96,8 @@ class Layers {
   [[nodiscard]] bool asks_for_dropout() const { return options_.lora && options_.lora->dropout > 0; }
   // REQUIRES: the layer is adapted, and the adapter is not off.
   Adapter adapter(const LinearLayer& layer, ValueId x);
+  // Returns the tiles of the rows of x [T, D]; one where they are not cut.
+  [[nodiscard]] ops::RowTiles tiles_of(const ValueType& x);
   ValueId fake_quantised(ValueId x, const std::vector<FakeFormat>& formats);
   ValueId lora_weight(const LinearLayer& layer, ParameterRole role);
   ValueId bias_of(const LinearLayer& layer);
@@ -104,6 +114,11 @@ class Layers {
   std::map<ValueId, ValueId> fake_inputs_;  // by input: several layers read one
   ParameterTable parameters_;
   int64_t trained_ = 0;  // parameters so far
+  // The tile that operations are appended for; all of them read the same parameters, and draw from the same streams of
+  // random numbers, by module.
+  int64_t tile_ = 0;
+  bool is_in_tiles_ = false;
+  std::map<std::string, int64_t, std::less<>> dropout_streams_;
 };
 
 }  // namespace spillway

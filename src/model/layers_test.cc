@@ -48,7 +48,7 @@ Numbers transposed(const Numbers& a, int64_t columns) {
 TEST_CASE("DoRA with dropout agrees with float64, and so does the gradient of its magnitudes") {
   Graph graph;
   Builder b(graph);
-  b.add_axis("tokens", kTokens);
+  b.add_axis({.name = "tokens", .capacity = kTokens});
   const ModelOptions options{.tokens = kTokens,
                              .lora = LoraOptions{.r = kRank, .alpha = kScale * kRank, .dora = true, .dropout = 0.4}};
   Layers layers(b, options);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "hub/pipeline.h"
@@ -61,8 +62,8 @@ struct CacheName {
 
 CacheName cache_name(const fs::path& path) {
   const std::string file = fmt::format("{}-{}-", path.stem().string(), hash_text(fs::canonical(path).string()));
-  const auto changed = fs::last_write_time(path).time_since_epoch().count();
-  return {file, file + hash_text(fmt::format("{} {} {}", fs::file_size(path), changed, kFormat))};
+  const auto [bytes, modified, status_changed] = file_version(path);
+  return {file, file + hash_text(fmt::format("{} {} {} {}", bytes, modified, status_changed, kFormat))};
 }
 
 void remove_older(const fs::path& models, const CacheName& name) {

@@ -13,7 +13,7 @@ namespace spillway {
 // - a folder: itself; for a diffusers pipeline (with a model_index.json), or the output of full training of one, the
 // folder of its `component` unless that is empty;
 // - a GGUF file: the folder of its import in bf16, in models/ of the cache folder, made now or when this version of the
-// file was first named (by path, size and modification time); the folder of an older version is removed;
+// file was first named (by path and version); the folder of an older version is removed;
 // - a name of the Hugging Face hub: its snapshot in the cache of the hub's libraries (hub/lookup.h).
 //
 // `where` (a config key or MODEL) is named in errors. Throws InputError for a file that cannot be imported, if there is

@@ -93,7 +93,7 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
 void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, int stream) {
   const int64_t per_row = result_.objective->sequences_per_row();
   if (per_row > 0) {
-    const AxisId axis = builder.add_axis("rows", options_.max_rows);
+    const AxisId axis = builder.add_axis({.name = "rows", .capacity = options_.max_rows});
     SPILLWAY_CHECK(axis == kRowAxis, "the axis of rows is number {}", static_cast<int>(axis));
   }
   const auto is_there = [&](std::string_view name) {

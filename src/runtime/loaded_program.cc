@@ -136,10 +136,8 @@ void LoadedProgram::set_rows(AxisId id, int64_t rows) {
     }
     if (step.axis == id) step.bytes = step.row_bytes * rows;
   }
-  if (id != kTokenAxis) return;
-  for (size_t other = 1; other < graph_.axes.size(); ++other)
-    if (const int64_t per_token = graph_.axes[other].per_token; per_token > 0)
-      set_rows(static_cast<AxisId>(other), rows * per_token);
+  for (size_t other = 0; other < graph_.axes.size(); ++other)
+    if (graph_.axes[other].of == id) set_rows(static_cast<AxisId>(other), rows_of(graph_.axes[other], rows));
 }
 
 void LoadedProgram::execute(int32_t instruction) {

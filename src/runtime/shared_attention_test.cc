@@ -40,7 +40,7 @@ struct AttentionJob {
 
   AttentionJob(const AttentionShape& shape, int64_t rows, int64_t ranks, int64_t sequences) {
     Builder b(graph, forward_section());
-    b.add_axis("tokens", rows);
+    b.add_axis({.name = "tokens", .capacity = rows});
     const auto weight = [&](const char* name, Shape of) {
       return b.input(name, {DType::kF32, of}, ValueKind::kTrainableWeight);
     };

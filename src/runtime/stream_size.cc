@@ -17,7 +17,7 @@ Cost cost_with(const Graph& graph, const Operation& op, int64_t tokens) {
 int64_t rows_with(const Graph& graph, AxisId axis, int64_t tokens) {
   const AxisId first = axis_of_first(graph, axis);
   if (first == kTokenAxis) return tokens;
-  return first != kNoAxis && graph.axis(first).per_token > 0 ? graph.axis(first).per_token * tokens : -1;
+  return first != kNoAxis && graph.axis(first).of == kTokenAxis ? rows_of(graph.axis(first), tokens) : -1;
 }
 
 CutTypes::CutTypes(const Graph& graph, std::span<const ValueId> values, int64_t tokens) {

@@ -271,6 +271,7 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
   add_schedule(settings, config.schedule);
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
+  settings["tiled_mlp_num_shards"] = config::print_value(config.batches.mlp_tiles);
   settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
   settings["seed"] = config::print_value(config.seed);
   const std::optional<config::LrGroups>& groups = config.optimizer.lr_groups;

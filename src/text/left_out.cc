@@ -65,12 +65,16 @@ struct Piece {
 // templates look into a text, at thinking tags or at a tag around all of it, the tags stay. Borrows the messages.
 class Marker {
  public:
-  explicit Marker(const Json& messages) {
-    for (const Json& message : messages) marked_.push_back(marked_message(message));
+  explicit Marker(const ChatInput& input) {
+    for (const Json& message : input.messages) marked_.push_back(marked_message(message));
+    marked_tools_ = input.tools;
+    if (!marked_tools_.is_array()) return;
+    for (Json& tool : marked_tools_) tool = marked_tool(tool);
   }
 
   std::vector<Piece> pieces;
   [[nodiscard]] Json& marked() { return marked_; }
+  [[nodiscard]] Json& marked_tools() { return marked_tools_; }
   [[nodiscard]] size_t marks() const { return marks_; }
 
  private:
@@ -210,6 +214,19 @@ class Marker {
     return result;
   }
 
+  // A tool: {"type", "function": {"name", "description", "parameters"}}, or what is in `function` alone. Templates go
+  // through the parameters by their types, so that these stay.
+  Json marked_tool(const Json& tool) {
+    begin(MessagePart::kTool);
+    Json result = tool;
+    Json& function = result.is_object() && result.contains("function") ? result["function"] : result;
+    for (const char* key : {"description", "name"}) {
+      if (function.is_object() && has(function, key)) function[key] = marked_leaves(function[key], kPartKeys);
+    }
+    end();
+    return result;
+  }
+
   static bool has(const Json& message, const char* key) {
     const auto found = message.find(key);
     return found != message.end() && !found->is_null();
@@ -251,7 +268,7 @@ class Marker {
     return result;
   }
 
-  Json marked_ = Json::array();
+  Json marked_ = Json::array(), marked_tools_;
   size_t marks_ = 0;
 };
 
@@ -270,16 +287,19 @@ bool is_telling(std::string_view text, const ChatTemplate& chat_template, const 
          role->get_ref<const std::string&>().find(text) == std::string::npos;
 }
 
-// Returns true if all texts stand in `text` one after the other, and none by chance.
+// Returns true if the texts of all messages stand in `text` one after the other, those of the tools anywhere, and none
+// by chance.
 bool all_in_order(const std::vector<Piece>& pieces, const ChatTemplate& chat_template, const Json& messages,
                   std::string_view text) {
   size_t at = 0;
   for (const Piece& piece : pieces) {
     if (piece.part == MessagePart::kMedia) continue;
-    if (!is_telling(piece.text, chat_template, messages[piece.message])) return false;
-    const size_t found = find_from(text, piece.text, at);
+    const bool is_tool = piece.part == MessagePart::kTool;
+    if (is_tool ? piece.text.size() < kLongBytes : !is_telling(piece.text, chat_template, messages[piece.message]))
+      return false;
+    const size_t found = find_from(text, piece.text, is_tool ? 0 : at);
     if (found == std::string_view::npos) return false;
-    at = found + piece.text.size();
+    if (!is_tool) at = found + piece.text.size();
   }
   return true;
 }
@@ -299,10 +319,11 @@ std::vector<bool> marks_in(std::string_view text, size_t count) {
   return found;
 }
 
-void find_shown(std::vector<Piece>& pieces, const ChatTemplate& chat_template, const ChatInput& input, Json marked,
-                size_t marks, const std::optional<std::tm>& now) {
+void find_shown(std::vector<Piece>& pieces, const ChatTemplate& chat_template, const ChatInput& input, Marker& marker,
+                const std::optional<std::tm>& now) {
   ChatInput changed = input;
-  changed.messages = std::move(marked);
+  changed.messages = std::move(marker.marked());
+  changed.tools = std::move(marker.marked_tools());
   changed.continue_final_message = false;
   std::string text;
   try {
@@ -312,7 +333,7 @@ void find_shown(std::vector<Piece>& pieces, const ChatTemplate& chat_template, c
     for (Piece& piece : pieces) piece.shown = piece.part != MessagePart::kMedia;
     return;
   }
-  const std::vector<bool> found = marks_in(text, marks);
+  const std::vector<bool> found = marks_in(text, marker.marks());
   for (Piece& piece : pieces) {
     const auto first = found.begin() + static_cast<std::ptrdiff_t>(piece.first_mark);
     piece.shown = std::find(first, first + static_cast<std::ptrdiff_t>(piece.marks), true) !=
@@ -343,14 +364,14 @@ std::optional<MessagePart> part_without_text(const Json& part) {
 
 std::vector<LeftOut> left_out(const ChatTemplate& chat_template, const ChatInput& input, std::string_view text,
                               const std::optional<std::tm>& now) {
-  Marker marker(input.messages);
+  Marker marker(input);
   std::vector<Piece>& pieces = marker.pieces;
   if (all_in_order(pieces, chat_template, input.messages, text)) {
     for (Piece& piece : pieces) piece.shown = piece.part != MessagePart::kMedia;
   } else {
-    find_shown(pieces, chat_template, input, std::move(marker.marked()), marker.marks(), now);
+    find_shown(pieces, chat_template, input, marker, now);
   }
-  std::vector<bool> is_shown(input.messages.size(), false);
+  std::vector<bool> is_shown(input.messages.size() + 1, false);
   for (const Piece& piece : pieces) {
     if (piece.shown) is_shown[piece.message] = true;
   }
@@ -369,6 +390,8 @@ LeftOutKind kind_of(const LeftOut& part, const Json& messages) {
       return LeftOutKind::kToolCalls;
     case MessagePart::kMedia:
       return LeftOutKind::kMedia;
+    case MessagePart::kTool:
+      return LeftOutKind::kTools;
     case MessagePart::kText:
       break;
   }
@@ -382,11 +405,13 @@ LeftOutKind kind_of(const LeftOut& part, const Json& messages) {
 
 std::string name_of(LeftOutKind kind, int64_t count) {
   constexpr std::array<std::string_view, kLeftOutKinds> kNames = {
-      "system message",          "developer message", "user message", "assistant message",       "tool message",
-      "message of another role", "thought",           "tool call",    "image, sound or the like"};
+      "system message", "developer message",       "user message", "assistant message",
+      "tool message",   "message of another role", "thought",      "tool call",
+      "image, sound or the like", "description of a tool"};
   if (count == 1) return std::string(kNames[static_cast<size_t>(kind)]);
   if (kind == LeftOutKind::kOther) return "messages of other roles";
   if (kind == LeftOutKind::kMedia) return "images, sounds or the like";
+  if (kind == LeftOutKind::kTools) return "descriptions of tools";
   return fmt::format("{}s", kNames[static_cast<size_t>(kind)]);
 }
 

@@ -7,7 +7,7 @@
 
 namespace spillway::text {
 
-// Texts by the role of their message, and what is no text.
+// Texts by the role of their message, what is no text, and the description of a tool, which is in no message.
 enum class LeftOutKind {
   kSystem,
   kDeveloper,
@@ -18,8 +18,9 @@ enum class LeftOutKind {
   kThoughts,
   kToolCalls,
   kMedia,
+  kTools,
 };
-constexpr size_t kLeftOutKinds = 9;
+constexpr size_t kLeftOutKinds = 10;
 
 // Returns "system message" or, of several, "system messages".
 [[nodiscard]] std::string name_of(LeftOutKind kind, int64_t count);

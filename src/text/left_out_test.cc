@@ -145,6 +145,23 @@ TEST_CASE("tool calls in any form are shown, and those that no text has are left
   }
 }
 
+TEST_CASE("tools in any form are shown, and those whose names and descriptions no text has are left out") {
+  const Json chat = parsed(R"([{"role": "user", "content": "weather in Oslo"}, {"role": "assistant", "content": "mild"}])");
+  const Json tools = parsed(
+      R"([{"type": "function", "function": {"name": "weather", "description": "The weather of a town, for three days.",
+           "parameters": {"type": "object", "properties": {"town": {"type": "string"}}}}}, {"name": "time"}])");
+  const std::string messages = "{% for m in messages %}{{ m.content }}{% endfor %}";
+  for (const char* form : {"{{ tools | tojson }}", "{% for t in tools %}{{ (t.function or t).name }}{% endfor %}"}) {
+    CAPTURE(std::string(form));
+    CHECK(left_out_by(form + messages, chat, tools).empty());
+  }
+  const LeftOut first{2, MessagePart::kTool, true}, second = first;
+  CHECK(left_out_by(messages, chat, tools) == std::vector<LeftOut>{first, second});
+  CHECK(left_out_by("{% for t in tools %}{{ t.name }}{% endfor %}" + messages, chat, tools) ==
+        std::vector<LeftOut>{{2, MessagePart::kTool, false}});
+  CHECK(left_out_by(messages, chat, Json::array()).empty());
+}
+
 TEST_CASE("a short answer that stands elsewhere in the text is left out all the same") {
   for (const char* answer : {"end", "no", "positive", "user"}) {
     CAPTURE(answer);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/index.h"
 #include "base/log.h"
 #include "base/math.h"
@@ -57,11 +59,16 @@ std::vector<std::string_view> score_names(const Objective& objective) {
   return names;
 }
 
-// Returns when files of the folder were last written; samples of their content alone may miss a change.
-std::string last_change(const SafetensorsFolder& folder) {
-  fs::file_time_type last = fs::file_time_type::min();
-  for (const auto& [name, entry] : folder.tensors()) last = std::max(last, fs::last_write_time(entry.file->path()));
-  return fmt::format("{}", last.time_since_epoch().count());
+// Returns the versions of the folder's files; samples of their content alone may miss a change.
+std::string versions_of(const SafetensorsFolder& folder) {
+  std::set<std::filesystem::path> files;
+  for (const auto& [name, entry] : folder.tensors()) files.insert(entry.file->path());
+  std::string text;
+  for (const std::filesystem::path& file : files) {
+    const auto [bytes, modified, status_changed] = file_version(file);
+    text += fmt::format("{} {} {} ", bytes, modified, status_changed);
+  }
+  return text;
 }
 
 // Returns the checksum of all tensors, in the order of their names.
@@ -81,7 +88,7 @@ std::string identity_of(const Job& job, const TrainingData& data, const Safetens
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) { text += fmt::format("{}: {}\n", name, value); };
   for (const auto& [name, content] : identify_base(reference)) add(name, content);
-  add("changed", last_change(reference));
+  add("versions", versions_of(reference));
   const ModelPtr& other = job.graph.reference.other;
   add("config.json", (other ? other : job.model)->config_json(reference_folder(job.config)));
   if (!other && job.config.adapter && !job.config.adapter->model_dir.empty())

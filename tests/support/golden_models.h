@@ -16,6 +16,6 @@ inline constexpr const char* kTinyModels[] = {
     "gemma",          "olmo3",      "cohere",       "cohere2",     "qwen3_moe",   "mixtral",       "olmoe",
     "qwen2_moe",      "glm4_moe",   "gpt_oss",      "deepseek_v2", "deepseek_v3", "glm4_moe_lite", "gemma4",
     "gemma4_unified", "gemma4_moe", "granitemoe",   "minimax_m2",  "lfm2",        "lfm2_moe",      "qwen3_next",
-    "qwen3_5",        "qwen3_5_moe"};
+    "qwen3_5",        "qwen3_5_moe", "granitemoehybrid", "granitemoehybrid_moe"};
 
 }  // namespace spillway::testing

@@ -82,6 +82,7 @@ struct TinySetup {
   std::string config_overrides = {};   // keys that replace those of config.json
   bool accumulates = true;
   int64_t micro_batches = 1;  // that the graph computes together, layer by layer
+  int64_t mlp_tiles = 1;      // as ModelOptions::mlp_tiles
   int threads = 2;
   std::optional<int64_t> device_budget;
   Device* device = nullptr;     // null: the CPU
@@ -104,6 +105,7 @@ inline train::Job tiny_job(const std::filesystem::path& model, const TinySetup& 
   options.dtype = setup.dtype;
   options.tokens = 48;
   options.max_sequences = 5;
+  options.mlp_tiles = setup.mlp_tiles;
   options.linear_storage = setup.linear_storage;
   options.neftune_noise_alpha = setup.noise;
   options.router_aux_loss_coef = setup.router_aux_loss_coef;

@@ -25,7 +25,7 @@ class Toy final : public Model {
   explicit Toy(const ToySizes& sizes) : sizes_(sizes) {}
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override {
-    builder.add_axis("tokens", options.tokens);
+    builder.add_axis({.name = "tokens", .capacity = options.tokens});
     ModelGraph result;
     ValueId x =
         add_column(builder, kLatents, {DType::kF32, {options.tokens, sizes_.width}, kTokenAxis}, result.columns);

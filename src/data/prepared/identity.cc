@@ -1,10 +1,10 @@
 #include "data/prepared/identity.h"
 
 #include <algorithm>
-#include <chrono>
 #include <type_traits>
 
 #include "base/error.h"
+#include "base/file_version.h"
 #include "base/json.h"
 #include "base/local_time.h"
 #include "data/files/dataset_files.h"
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 // Increased when the same input gives other rows than before.
-constexpr int kRowsVersion = 7;
+constexpr int kRowsVersion = 8;
 
 template <typename T>
 Json identity_value(const T& value) {
@@ -97,12 +97,12 @@ Json members_of(const StreamOptions& options) {
 }
 
 Json data_file(const fs::path& path) {
-  std::error_code error;
-  const auto size = fs::file_size(path, error);
-  if (error) throw input_error(path.string(), "expected a file, got \"{}\"; check the path", error.message());
-  const auto changed =
-      std::chrono::duration_cast<std::chrono::nanoseconds>(fs::last_write_time(path, error).time_since_epoch());
-  return Json::array({fs::absolute(path).lexically_normal().string(), size, changed.count()});
+  try {
+    const auto [bytes, modified, status_changed] = file_version(path);
+    return Json::array({fs::absolute(path).lexically_normal().string(), bytes, modified, status_changed});
+  } catch (const fs::filesystem_error& error) {
+    throw input_error(path.string(), "expected a file, got \"{}\"; check the path", error.code().message());
+  }
 }
 
 // Adds the content of a file; nothing for a template that is the text itself.

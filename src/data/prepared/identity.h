@@ -13,7 +13,7 @@ namespace spillway::data {
 
 class StreamSource;
 
-// Returns a text of the options of datasets and rows, the data files by name, size and modification time, the tokenizer
+// Returns a text of the options of datasets and rows, the data files by name and version, the tokenizer
 // and templates by their content, and the version of the code that makes rows. `time` is the result of time_in_rows()
 // for them. Throws InputError for missing files.
 [[nodiscard]] std::string rows_identity(std::span<const DatasetConfig> configs, const RowOptions& options,

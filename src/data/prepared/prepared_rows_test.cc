@@ -4,8 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
+#include <thread>
 
 #include "base/error.h"
 #include "base/local_time.h"
@@ -213,6 +215,21 @@ TEST_CASE("what changes the rows changes their identity") {
   CHECK(identity() != before);
   write_file(tokenizer / "tokenizer.json", "{}");
   write_file(data, "{\"text\": \"ab\"}\n");
+  CHECK(identity() != before);
+}
+
+TEST_CASE("a file of the same size, whose time was set back, is another one") {
+  const TemporaryFolder folder;
+  const fs::path data = folder.path() / "data.jsonl";
+  write_file(data, "{\"text\": \"alpha\"}\n");
+  DatasetConfig config;
+  config.path = data.string();
+  const auto identity = [&] { return rows_identity(std::span(&config, 1), {}, folder.path(), {}); };
+  const std::string before = identity();
+  const auto modified = fs::last_write_time(data);
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // more than a tick of the kernel's clock
+  write_file(data, "{\"text\": \"gamma\"}\n");
+  fs::last_write_time(data, modified);
   CHECK(identity() != before);
 }
 

@@ -55,7 +55,7 @@ text::ChatTemplate::Rendered ChatRenderer::render(const Record& record, const Js
                                                   LeftOutParts& left_out) const {
   const text::ChatInput input = input_of(record, messages, tools, add_generation_prompt);
   text::ChatTemplate::Rendered rendered = render(record, input);
-  take_left_out(record, messages, text::left_out(templates_->for_tools(tools), input, rendered.text, now_), is_learned,
+  take_left_out(record, input, text::left_out(templates_->for_tools(tools), input, rendered.text, now_), is_learned,
                 left_out);
   return rendered;
 }

@@ -130,7 +130,7 @@ class ChatRows : public RowBuilder {
       }
     }
     take_left_out(
-        record, input.messages, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
+        record, input, parts, [&](size_t i) { return trains(conversation.turns[i]); }, row.left_out);
   }
 
   [[nodiscard]] bool trains(const Turn& turn) const {

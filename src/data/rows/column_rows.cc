@@ -93,12 +93,13 @@ class ColumnRows : public RowBuilder {
 
   [[nodiscard]] bool completion_only() const { return options_.completion_only_loss.value_or(true); }
 
-  // Removes the labels of the common start of both encodings.
+  // Removes the labels of the common start of both encodings, and records whether that is less than the prompt.
   void ignore_prompt(Row& row, const std::vector<int32_t>& prompt) const {
     if (!completion_only()) return;
     const auto shared =
         std::mismatch(prompt.begin(), prompt.end(), row.input_ids.begin(), row.input_ids.end()).first - prompt.begin();
     std::fill_n(row.labels.begin(), shared, kIgnoredLabel);
+    row.joins_prompt = shared < std::ssize(prompt);
   }
 
   [[nodiscard]] Row text_pair(const Record& record) const {

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "data/files/record_reader.h"
+#include "data/rows/row_builder.h"
 #include "text/left_out.h"
 
 namespace spillway::data {
@@ -19,7 +20,7 @@ using text::MessagePart;
 
 // As to_json() names the kinds.
 constexpr std::array<const char*, text::kLeftOutKinds> kKindNames = {
-    "system", "developer", "user", "assistant", "tool", "other", "thoughts", "tool_calls", "media"};
+    "system", "developer", "user", "assistant", "tool", "other", "thoughts", "tool_calls", "media", "tools"};
 
 // Images and the like that a record has in columns beside its messages.
 int64_t media_in_columns(const Record& record) {
@@ -30,6 +31,14 @@ int64_t media_in_columns(const Record& record) {
     count += found->is_array() ? std::ssize(*found) : 1;
   }
   return count;
+}
+
+// The tools of a column that the type does not read.
+int64_t tools_in_columns(const Record& record, const text::ChatInput& input) {
+  const auto found = record.fields.find("tools");
+  if (found == record.fields.end() || !input.tools.is_null()) return 0;
+  const Json tools = found->is_string() ? list_of(record, *found, "tools") : *found;
+  return tools.is_array() ? std::ssize(tools) : 0;
 }
 
 bool has_content(const Json& message) {
@@ -79,11 +88,13 @@ void LeftOutParts::add(const LeftOutParts& more) {
   rows += more.rows;
 }
 
-void take_left_out(const Record& record, const Json& messages, const std::vector<text::LeftOut>& parts,
+void take_left_out(const Record& record, const text::ChatInput& input, const std::vector<text::LeftOut>& parts,
                    const IsLearned& is_learned, LeftOutParts& counts) {
+  const Json& messages = input.messages;
   int64_t media = 0;
   for (const text::LeftOut& part : parts) {
-    const bool counts_alone = part.part == MessagePart::kThought && !part.whole;
+    const bool counts_alone =
+        part.part == MessagePart::kTool || (part.part == MessagePart::kThought && !part.whole);
     if (!counts_alone && is_learned(part.message)) throw learned_but_left_out(record, messages, part);
     if (part.part == MessagePart::kMedia) {
       ++media;
@@ -93,6 +104,7 @@ void take_left_out(const Record& record, const Json& messages, const std::vector
   }
   // Parts of the contents stand for the media of the columns, where there are both.
   counts.add(LeftOutKind::kMedia, std::max(media, media_in_columns(record)));
+  counts.add(LeftOutKind::kTools, tools_in_columns(record, input));
 }
 
 std::string left_out_warning(const LeftOutParts& parts, int64_t rows) {

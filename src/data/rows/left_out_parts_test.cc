@@ -183,6 +183,22 @@ TEST_CASE("tool calls that the template leaves out of an answer are refused") {
   }
 }
 
+TEST_CASE("tools that the template does not show, or the type does not read, are counted") {
+  const char* tools =
+      R"({"messages": [{"role": "user", "content": "weather in Oslo"}, {"role": "assistant", "content": "mild"}],
+          "tools": [{"type": "function", "function": {"name": "weather", "description": "of a town", "parameters": {}}},
+                    {"type": "function", "function": {"name": "time", "parameters": {}}}]})";
+  for (const DatasetConfig& config : {untyped(), conversations()}) {
+    const LeftOutParts counts = built(config, named("chatml"), tools)[0].left_out;
+    CHECK(counts.counts[static_cast<size_t>(LeftOutKind::kTools)] == 2);
+    CHECK(left_out_warning(counts, 1).find("leaves out 2 descriptions of tools in 1 of 1 rows") != std::string::npos);
+    CHECK_FALSE(built(config, named("qwen_25"), tools)[0].left_out.any());
+  }
+  DatasetConfig other = conversations();
+  other.field_tools = "functions";
+  CHECK(count(built(other, named("qwen_25"), tools)[0], LeftOutKind::kTools) == 2);
+}
+
 TEST_CASE("images are counted where they are not learned, and refused where they are") {
   const char* image =
       R"({"messages": [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "what is it"}]},

@@ -60,6 +60,7 @@ struct Row {
   int64_t cut_tokens = 0;       // that its type left out
   std::vector<int32_t> values;  // the schema's columns per row, in their order
   LeftOutParts left_out;        // of the conversation that it was made of
+  bool joins_prompt = false;    // the tokens of prompt and completion together do not begin with those of the prompt
   RowEnds ends;                 // before it is cut
 
   // Returns the largest of ids and labels: either may be outside of a model's vocabulary.

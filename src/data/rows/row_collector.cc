@@ -108,6 +108,7 @@ void RowCollector::take(Row row, std::string_view where) {
   summary_.tokens_cut += cut;
   summary_.tokens += std::ssize(row.input_ids);
   summary_.left_out.add(row.left_out);
+  summary_.joined_prompts += row.joins_prompt ? 1 : 0;
   count_ends(row);
   sink_.add(row);
 }

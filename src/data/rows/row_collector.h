@@ -26,6 +26,7 @@ struct DatasetSummary {
   int64_t tokens = 0;                           // of the rows that are kept
   int64_t tokens_cut = 0, tokens_too_long = 0;  // that truncated rows lost; of rows that are dropped as too long
   LeftOutParts left_out;                        // of the rows that are kept
+  int64_t joined_prompts = 0;                   // rows of these whose Row::joins_prompt is set
   // The rows of a dataset that have an answer, and those of them where the answer's end is learned.
   struct Answers {
     int64_t rows = 0, with_end = 0;

@@ -9,6 +9,7 @@
 #include "model/decoder/gated_delta.h"
 #include "model/decoder/latent_attention.h"
 #include "model/decoder/short_convolution.h"
+#include "model/decoder/state_space.h"
 #include "ops/add/add.h"
 #include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
@@ -28,7 +29,7 @@ class LayerBuilder {
     stream = add_mixed(x, stream, mixing);
     if (stream == kNone) return kNone;
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    if (!layer_.norms.before_mixture.empty()) return scaled(add_both(y, stream));
+    if (layer_.adds_mixture || !layer_.norms.before_mixture.empty()) return scaled(add_both(y, stream));
     return scaled(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
   }
 
@@ -53,10 +54,15 @@ class LayerBuilder {
       return add(part.out_projection(), part.inner(x, convolve));
     }
     if (layer_.delta) {
-      const GatedDeltaPart part(parts_, *layer_.delta, prefix_ + "linear_attn");
+      const std::string module = prefix_ + std::string(layer_.delta->module);
       const auto apply = [&](ValueId qkv, ValueId decay, ValueId beta) {
         return mixing.apply_delta_rule(index_, qkv, decay, beta);
       };
+      if (layer_.delta->heads.rule == ops::StateRule::kAdds) {
+        const StateSpacePart part(parts_, *layer_.delta, module);
+        return add(part.out_projection(), part.inner(x, convolve, apply));
+      }
+      const GatedDeltaPart part(parts_, *layer_.delta, module);
       return add(part.out_projection(), part.inner(x, convolve, apply));
     }
     return add(output_projection(), attended(heads_of(x), mixing));
@@ -79,7 +85,9 @@ class LayerBuilder {
   // Returns stream + residual_scale * norm(feed_forward(x)).
   [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
-    return add_branch(mlp.down_projection(), mlp.inner(x), stream, layer_.norms.after_feed_forward);
+    return parts_.layers().by_tiles({x, stream}, [&](const std::vector<ValueId>& rows) {
+      return add_branch(mlp.down_projection(), mlp.inner(rows[0]), rows[1], layer_.norms.after_feed_forward);
+    });
   }
 
   // Returns the stream times the layer's scalar, if it has one.
@@ -98,11 +106,15 @@ class LayerBuilder {
     return parts_.join(stream, norm(mixed, norm_after));
   }
 
-  // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))).
+  // Returns stream + residual_scale * norm(norm(feed_forward(x)) + norm(mixture(norm(stream)))), or, without norms of the
+  // mixture, stream + residual_scale * (feed_forward(x) + mixture(x)).
   [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
-    const MixtureInputs inputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
+    const MixtureInputs inputs = layer_.adds_mixture
+                                     ? MixtureInputs{.experts = x, .router = x}
+                                     : MixtureInputs{.experts = norm(stream, layer_.norms.before_mixture),
+                                                     .router = stream};
     const ValueId mixed =
         norm(append_mixture(parts_, *layer_.mixture, prefix_, inputs, kNone), layer_.norms.after_mixture);
     return parts_.join(stream, norm(ops::add(builder(), dense, mixed), layer_.norms.after_feed_forward));

@@ -21,7 +21,7 @@ constexpr std::array kArchitectures = {
     &architectures::kMixtral,    &architectures::kQwen2Moe,      &architectures::kQwen3Moe,
     &architectures::kOlmoe,      &architectures::kGlm4Moe,       &architectures::kGptOss,
     &architectures::kDeepseekV2, &architectures::kDeepseekV3,    &architectures::kGlm4MoeLite,
-    &architectures::kGemma4,     &architectures::kGemma4Unified, &architectures::kGraniteMoe,
+    &architectures::kGemma4,     &architectures::kGemma4Unified, &architectures::kGraniteMoe, &architectures::kGraniteMoeHybrid,
     &architectures::kMiniMaxM2,  &architectures::kLfm2,          &architectures::kLfm2Moe,
     &architectures::kQwen3Next,  &architectures::kQwen35,        &architectures::kQwen35Moe};
 

@@ -231,10 +231,18 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   return config;
 }
 
+namespace {
+
+std::string read_config_text(const std::filesystem::path& path, const std::string& overrides) {
+  return with_overrides(with_named_infinities(read_file(path, kLimitBytes)), overrides, path.string());
+}
+
+}  // namespace
+
 DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std::string& overrides) {
   constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
-  const std::string text = with_overrides(read_file(path, kLimitBytes), overrides, path.string());
+  const std::string text = read_config_text(path, overrides);
   DecoderConfig config = parse_decoder_config(text, path.string());
   config.overrides = overrides;
   if (!config.wrapper.empty() && has_weights(folder)) {
@@ -257,7 +265,7 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std
 
 std::string decoder_config_json(const std::filesystem::path& folder, const DecoderConfig& config) {
   const std::filesystem::path path = folder / "config.json";
-  std::string text = with_overrides(read_file(path, kLimitBytes), config.overrides, path.string());
+  std::string text = read_config_text(path, config.overrides);
   if (!config.stored_vocab_size && !config.copies_head && !config.score) return text;
   auto json = parse_json<nlohmann::ordered_json>(text, path.string());
   nlohmann::ordered_json& of_text = config.wrapper.empty() ? json : text_config_of(json);

@@ -53,7 +53,7 @@ ops::AttentionOptions attention_options(const Attention& attention, const ModelO
 ops::SharedStream shared_stream(Builder& builder, const ModelOptions& options) {
   const int64_t ranks = options.context_ranks;
   if (ranks == 1) return {};
-  return {ranks, builder.add_axis("tokens of all ranks", ranks * options.own_tokens(), ranks)};
+  return {ranks, builder.add_axis({.name = "tokens of all ranks", .capacity = ranks * options.own_tokens(), .of = kTokenAxis, .per_token = ranks})};
 }
 
 // The states of layers as generation has them: each is a cache, "cache.layers.0.key".
@@ -195,7 +195,7 @@ class Decoder final : public TextModel {
 
 ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   const int64_t tokens = options.own_tokens();
-  builder.add_axis("tokens", tokens);
+  builder.add_axis({.name = "tokens", .capacity = tokens});
   const ValueType per_token{DType::kI32, {tokens}, kTokenAxis};
   ModelGraph result;
   const auto column = [&](const Column& c, const ValueType& type) {
@@ -271,7 +271,7 @@ ValueId Decoder::apply_delta_rule(Builder& builder, const CachedModelGraph& inpu
 
 CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& options, int64_t rows,
                                        CacheUse use) const {
-  builder.add_axis("tokens", options.tokens);
+  builder.add_axis({.name = "tokens", .capacity = options.tokens});
   const ValueType per_token{DType::kI32, {options.tokens}, kTokenAxis};
   CachedModelGraph result{.rows = rows};
   result.ids = builder.input("batch.ids", per_token, ValueKind::kBatch);

@@ -17,6 +17,20 @@
 
 namespace spillway {
 
+StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a) {
+  namespace pointwise = ops::pointwise;
+  Builder& builder = layers.builder();
+  const auto number_of_heads = [&](ParameterRole role, std::string_view name) {
+    return layers.add(layers.named_parameter(role, fmt::format("{}.{}", module, name), module, {heads})).value();
+  };
+  const ValueId shifted =
+      ops::add_row(builder, ops::cast(builder, a, DType::kF32), number_of_heads(ParameterRole::kBias, "dt_bias"));
+  const ValueId negative = pointwise::log_sigmoid(builder, pointwise::affine(builder, shifted, -1));
+  const ValueId rates =
+      pointwise::exp(builder, ops::cast(builder, number_of_heads(ParameterRole::kDecay, "A_log"), DType::kF32));
+  return {negative, ops::scale_columns(builder, negative, rates)};
+}
+
 ValueId GatedDeltaPart::project(std::string_view name, int64_t width, ValueId x) const {
   return parts_.layers().linear({.module = fmt::format("{}.{}", module_, name),
                                  .in_features = parts_.config().hidden_size,
@@ -48,32 +62,13 @@ GatedDeltaPart::Projections GatedDeltaPart::project_by_head(ValueId x) const {
   return {.qkv = qkv, .z = sides[1], .b = numbers[0], .a = numbers[1]};
 }
 
-// Returns a weight with a number for each value head.
-ValueId GatedDeltaPart::number_of_heads(ParameterRole role, std::string_view name) const {
-  Layers& layers = parts_.layers();
-  return layers
-      .add(layers.named_parameter(role, fmt::format("{}.{}", module_, name), module_, {description_.heads.value_heads}))
-      .value();
-}
-
-// Returns -exp(A_log) softplus(a + dt_bias), f32.
-ValueId GatedDeltaPart::decay(ValueId a) const {
-  namespace pointwise = ops::pointwise;
-  const ValueId shifted =
-      ops::add_row(builder(), ops::cast(builder(), a, DType::kF32), number_of_heads(ParameterRole::kBias, "dt_bias"));
-  const ValueId negative = pointwise::log_sigmoid(builder(), pointwise::affine(builder(), shifted, -1));
-  const ValueId rates =
-      pointwise::exp(builder(), ops::cast(builder(), number_of_heads(ParameterRole::kDecay, "A_log"), DType::kF32));
-  return ops::scale_columns(builder(), negative, rates);
-}
-
 ValueId GatedDeltaPart::inner(ValueId x, const Convolve& convolve, const ApplyRule& apply) const {
   Layers& layers = parts_.layers();
   const Projections projected = project(x);
   const ValueId weight = convolution_weight(layers, module_ + ".conv1d", description_.channels(), description_.taps);
   const ValueId qkv = ops::silu(builder(), convolve(projected.qkv, weight));
   const ValueId beta = ops::pointwise::sigmoid(builder(), ops::cast(builder(), projected.b, DType::kF32));
-  const ValueId y = apply(qkv, decay(projected.a), beta);
+  const ValueId y = apply(qkv, append_state_decay(layers, module_, description_.heads.value_heads, projected.a).decay, beta);
   if (y == kNone) return kNone;
   // This norm's weights are what they say, also where others are kept as what they differ from one.
   const ValueId norm = layers.weight(ParameterRole::kNorm, module_ + ".norm", {description_.heads.value_dim});

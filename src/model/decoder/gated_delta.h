@@ -10,6 +10,13 @@
 
 namespace spillway {
 
+// What makes the states of heads decay: of a, [T, heads], and the weights A_log and dt_bias of a module.
+struct StateDecay {
+  ValueId negative_steps = kNone;  // f32 [T, heads]: -softplus(a + dt_bias)
+  ValueId decay = kNone;           // f32 [T, heads]: exp(A_log) times these
+};
+[[nodiscard]] StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a);
+
 // Borrows its references.
 //
 // Source: Gated Delta Networks (Yang et al., 2024), as Qwen3-Next has them.
@@ -40,8 +47,6 @@ class GatedDeltaPart {
   [[nodiscard]] ValueId project(std::string_view name, int64_t width, ValueId x) const;
   [[nodiscard]] Projections project(ValueId x) const;
   [[nodiscard]] Projections project_by_head(ValueId x) const;
-  [[nodiscard]] ValueId number_of_heads(ParameterRole role, std::string_view name) const;
-  [[nodiscard]] ValueId decay(ValueId a) const;
 
   DecoderParts& parts_;
   const GatedDelta& description_;

@@ -1,7 +1,15 @@
 // Granite 3: Llama with a multiplier of the embedding, of what each branch adds, of the scores, and a divisor of the
-// logits; some have a mixture of experts in every layer.
+// logits; some have a mixture of experts in every layer. Granite 4's hybrids have state spaces in place of attention in
+// most layers, and a feed-forward that stands beside the mixture, if there is one.
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/text.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/mixture_config.h"
+#include "model/decoder/state_space_config.h"
 
 namespace spillway::architectures {
 namespace {
@@ -19,8 +27,8 @@ void read_granite(const JsonField& json, DecoderConfig& config) {
   config.logit_scale = 1 / multiplier("logits_scaling");
 }
 
-void read_granite_moe(const JsonField& json, DecoderConfig& config) {
-  read_granite(json, config);
+// Gives all layers a mixture.
+void read_experts(const JsonField& json, DecoderConfig& config) {
   Mixture mixture = read_mixture(json, "intermediate_size");
   mixture.route.score = ops::RouteScore::kSoftmaxOfChosen;
   mixture.stacked = {.gate_up_proj = "input_linear.weight", .down_proj = "output_linear.weight"};
@@ -30,6 +38,37 @@ void read_granite_moe(const JsonField& json, DecoderConfig& config) {
   mixture.transformers_router = "router";
   set_mixtures(mixture, config);
   read_router_training(json, kRouterAuxLossCoef, config);
+}
+
+void read_granite_moe(const JsonField& json, DecoderConfig& config) {
+  read_granite(json, config);
+  read_experts(json, config);
+}
+
+void read_granite_hybrid(const JsonField& json, DecoderConfig& config) {
+  read_granite(json, config);
+  const GatedDelta space = read_state_space(json, {}, config.hidden_size);
+  const bool is_rotated = json["position_embedding_type"].string_or("") == "rope";
+  const int64_t inner = json["shared_intermediate_size"].integer_or(1024, 1, int64_t{1} << 20);
+  const auto layers = std::ssize(config.layers);
+  std::vector<std::string> types(static_cast<size_t>(layers), "mamba");
+  for (const std::string_view key : {"layer_types", "layers_block_type"})
+    if (!json[key].is_null()) types = read_layer_types(json, key, layers);
+  for (int64_t i = 0; i < layers; ++i) {
+    DecoderLayer& layer = nth(config.layers, i);
+    layer.feed_forward.inner = inner;
+    const std::string& type = nth(types, i);
+    const bool attends = type == "attention" || type == "full_attention";
+    if (!attends && type != "mamba" && type != "linear_attention")
+      throw input_error(json.where(), "expected layer_types of mamba and attention, got {}; use a model without it",
+                        quote(type));
+    if (!attends) layer.delta = space;
+    if (!attends || !is_rotated) layer.attention.rope.reset();
+  }
+  const JsonField experts = json["num_local_experts"];
+  if (!experts.is_null() && experts.integer(0, ops::kMaxExperts) == 0) return;
+  read_experts(json, config);
+  for (DecoderLayer& layer : config.layers) layer.adds_mixture = true;
 }
 
 constexpr GgufKey kGraniteKeys[] = {
@@ -68,5 +107,16 @@ const Architecture kGraniteMoe{.name = "GraniteMoeForCausalLM",
                                .default_max_position_embeddings = 2048,
                                .read = read_granite_moe,
                                .gguf = with_experts(kGranite3)};
+
+const Architecture kGraniteMoeHybrid{
+    .name = "GraniteMoeHybridForCausalLM",
+    .model_type = "granitemoehybrid",
+    .default_max_position_embeddings = 2048,
+    .has_feed_forward = false,
+    .layer = {.feed_forward = {.is_fused = true,
+                               .module = "shared_mlp",
+                               .down_proj = "output_linear",
+                               .fused_proj = "input_linear"}},
+    .read = read_granite_hybrid};
 
 }  // namespace spillway::architectures

@@ -77,12 +77,17 @@ struct ShortConvolution {
   bool bias = false;     // of the convolution and of both projections
 };
 
-// The gated delta rule in place of attention (Qwen3-Next): queries, keys and values are convolved and go through
-// ops::gated_delta_rule, whose result is normalised by value heads and gated.
+// A matrix of each head in place of attention: queries, keys and values are convolved and go through
+// ops::gated_delta_rule. With a rule that corrects (Qwen3-Next) its result is normalised by value heads and gated; with
+// one that adds (Mamba-2: key heads are its groups, key_dim the size of its state, values its x), what it gives and D
+// times the values are gated and normalised by groups.
 struct GatedDelta {
   ops::DeltaHeads heads;
-  int64_t taps = 0;         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
-  bool is_by_head = false;  // the projections are two, in_proj_qkvz and in_proj_ba, with the parts of each key head
+  int64_t taps = 0;                          // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;                   // of a rule that corrects: the projections are two, in_proj_qkvz and
+                                             // in_proj_ba, with the parts of each key head
+  bool conv_bias = false, bias = false;      // of a rule that adds: of the convolution, and of both projections
+  std::string_view module = "linear_attn";   // inside the layer
 
   // Return the number of columns of queries, keys and values, and of values alone.
   [[nodiscard]] int64_t channels() const { return 2 * heads.key_heads * heads.key_dim + value_width(); }
@@ -99,6 +104,7 @@ struct FeedForward {
   bool bias = false;      // of all its projections
   // The names of its module inside the layer and of its projections.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
+  std::string_view fused_proj = "gate_up_proj";
 };
 
 // Experts whose projections are fused in files (gpt-oss): gate_up_proj [experts, hidden_size, 2 * inner], whose columns
@@ -161,7 +167,8 @@ struct DecoderLayer {
   std::optional<ShortConvolution> convolution;  // in place of attention
   std::optional<GatedDelta> delta;              // likewise
   FeedForward feed_forward;
-  std::optional<Mixture> mixture;  // in place of the feed-forward, or, with norms.before_mixture, beside it
+  std::optional<Mixture> mixture;  // in place of the feed-forward, or beside it: adds_mixture, norms.before_mixture
+  bool adds_mixture = false;       // the mixture stands beside the feed-forward and reads what that reads
   bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
   bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
 

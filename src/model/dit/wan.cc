@@ -96,7 +96,7 @@ class WanBuilder {
 };
 
 ModelGraph WanBuilder::run() {
-  b_.add_axis("tokens", options_.tokens);
+  b_.add_axis({.name = "tokens", .capacity = options_.tokens});
   result_.dropout_seed = layers_.declare_dropout();
   const Conditions seen = conditions();
   b_.begin_block(options_.prefix + "patch_embedding");
@@ -195,10 +195,11 @@ ValueId WanBuilder::block(const std::string& prefix, const Conditions& seen, Val
 
   x = ops::modulated_layer_norm(b_, h, modulation, {.scale = kFfnScale, .shift = kFfnShift}, config_.eps);
   const std::string ffn = prefix + "ffn.net.";
-  x = layers_.linear({.module = ffn + "0.proj", .in_features = width(), .out_features = config_.ffn_dim, .bias = true},
-                     x);
-  x = layers_.linear({.module = ffn + "2", .in_features = config_.ffn_dim, .out_features = width(), .bias = true},
-                     ops::gelu_tanh(b_, x));
+  const LinearLayer up{.module = ffn + "0.proj", .in_features = width(), .out_features = config_.ffn_dim, .bias = true};
+  const LinearLayer down{.module = ffn + "2", .in_features = config_.ffn_dim, .out_features = width(), .bias = true};
+  x = layers_.by_tiles({x}, [&](const std::vector<ValueId>& rows) {
+    return layers_.linear(down, ops::gelu_tanh(b_, layers_.linear(up, rows.front())));
+  });
   return ops::gated_add(b_, h, x, modulation, kFfnGate);
 }
 

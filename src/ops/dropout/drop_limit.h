@@ -18,15 +18,17 @@ namespace spillway::ops {
 struct DropPlace {
   const int32_t* offsets = nullptr;  // null: at the stream's beginning
   int64_t width = 0;                 // elements of a row
+  int64_t before = 0;                // elements of the tiles before this one
 
   explicit DropPlace(const KernelArgs& args) {
     const TensorView& x = args.inputs[0];
     if (args.inputs.size() > 2) offsets = args.inputs[2].as<int32_t>();
     if (x.shape[0] > 0) width = x.elems() / x.shape[0];
+    before = args.attributes.integer_or("tile", 0) * x.elems();
   }
   // Returns the first element of x, counted from the stream's first.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t first() const {
-    return offsets == nullptr ? 0 : -static_cast<int64_t>(offsets[0]) * width;
+    return before - (offsets == nullptr ? 0 : static_cast<int64_t>(offsets[0]) * width);
   }
 };
 

@@ -45,10 +45,12 @@ void vjp(VjpContext& context) {
 }  // namespace
 }  // namespace dropout_op
 
-ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream, ValueId offsets) {
+ValueId dropout(Builder& builder, ValueId x, ValueId seed, double p, int64_t stream, const DropoutPlace& place) {
   std::vector<ValueId> inputs = {x, seed};
-  if (offsets != kNone) inputs.push_back(offsets);
-  return builder.append_one(dropout_op::kDropout, std::move(inputs), {{"p", p}, {"stream", stream}});
+  if (place.offsets != kNone) inputs.push_back(place.offsets);
+  Attributes attributes{{"p", p}, {"stream", stream}};
+  if (place.tile > 0) attributes.add("tile", place.tile);
+  return builder.append_one(dropout_op::kDropout, std::move(inputs), std::move(attributes));
 }
 
 }  // namespace spillway::ops

@@ -6,6 +6,7 @@
 //   (I + L) W = R,  L_tj = beta_t D_tj (k_t . k_j) for j < t,  R_t = beta_t (v_t - c_t S^T k_t)
 //   Y = c (Q S) + A W,  A_tj = D_tj (q_t . k_j) for j <= t
 //   S <- c_last S + sum over t of exp(G_last - G_t) k_t W_t^T
+// A rule that adds (StateRule::kAdds) has no L, and W_t = beta_t v_t.
 //
 // A Team has
 //   each(n, f)                 f(i) for i in [0, n), then all see the results
@@ -57,7 +58,8 @@ class DeltaChunk {
   // Loads and normalises the queries and keys of a head, and multiplies them.
   SPILLWAY_TEAM_FUNCTION void load_keys(int64_t key_head) {
     const int64_t dim = sizes_.key_dim, count = count_;
-    const float root = sqrtf(static_cast<float>(dim));
+    const bool corrects = sizes_.corrects;
+    const float root = corrects ? sqrtf(static_cast<float>(dim)) : 1;
     const T* const queries = stream_.qkv + first_ * sizes_.columns() + sizes_.query_at(key_head);
     const T* const keys = stream_.qkv + first_ * sizes_.columns() + sizes_.key_at(key_head);
     const int64_t columns = sizes_.columns();
@@ -69,8 +71,8 @@ class DeltaChunk {
         of_query += q * q;
         of_key += k * k;
       }
-      s.query_scales[t] = 1 / sqrtf(of_query);
-      s.key_scales[t] = 1 / sqrtf(of_key);
+      s.query_scales[t] = corrects ? 1 / sqrtf(of_query) : 1;
+      s.key_scales[t] = corrects ? 1 / sqrtf(of_key) : 1;
     });
     team_.each(count * dim, [&](int64_t at) {
       const int64_t t = at / dim, i = at % dim;
@@ -79,13 +81,14 @@ class DeltaChunk {
       s.k(t, i) = k;
       s.k_transposed(i, t) = k;
     });
-    team_.product(count, dim, count, s.k.plain(), s.k_transposed, s.products, false);
+    if (corrects) team_.product(count, dim, count, s.k.plain(), s.k_transposed, s.products, false);
   }
 
   // Loads the values and gates of a head, whose keys are loaded, and solves for its corrections. `state` is that before
   // the chunk.
   SPILLWAY_TEAM_FUNCTION void correct(int64_t value_head, const DeltaPlane& state) {
     const int64_t dim = sizes_.value_dim, count = count_, heads = sizes_.value_heads;
+    const bool corrects = sizes_.corrects;
     const DeltaScratch& s = s_;
     const float* const decay = stream_.decay + first_ * heads + value_head;
     const float* const beta = stream_.beta + first_ * heads + value_head;
@@ -102,17 +105,17 @@ class DeltaChunk {
       const int64_t t = at / count, j = at % count;
       const float decayed = j <= t ? expf(s.sums[t] - s.sums[j]) : 0;
       s.decays(t, j) = decayed;
-      s.correction(t, j) = j < t ? s.betas[t] * decayed * s.products(t, j) : 0;
+      if (corrects) s.correction(t, j) = j < t ? s.betas[t] * decayed * s.products(t, j) : 0;
     });
-    team_.product(count, sizes_.key_dim, dim, s.k.plain(), state, s.predicted, false);
+    if (corrects) team_.product(count, sizes_.key_dim, dim, s.k.plain(), state, s.predicted, false);
     const T* const values = stream_.qkv + first_ * sizes_.columns() + sizes_.value_at(value_head);
     const int64_t columns = sizes_.columns();
     team_.each(count * dim, [&](int64_t at) {
       const int64_t t = at / dim, c = at % dim;
       s.v(t, c) = to_float(values[t * columns + c]);
-      s.w(t, c) = s.betas[t] * (s.v(t, c) - s.factors[t] * s.predicted(t, c));
+      s.w(t, c) = s.betas[t] * (corrects ? s.v(t, c) - s.factors[t] * s.predicted(t, c) : s.v(t, c));
     });
-    team_.solve(count, dim, s.correction, s.w);
+    if (corrects) team_.solve(count, dim, s.correction, s.w);
     const int64_t keys = sizes_.key_dim;
     team_.each(count * keys, [&](int64_t at) {
       const int64_t t = at / keys, i = at % keys;
@@ -159,27 +162,30 @@ class DeltaChunk {
     load_dy(value_head);
     team_.product(count, count, dim, s.attention.transposed(), s.dy, s.dw, false);
     team_.product(count, keys, dim, s.k_decayed.plain(), dstate, s.dw, true);
-    team_.solve_transposed(count, dim, s.correction, s.dw);
+    const bool corrects = sizes_.corrects;
+    if (corrects) team_.solve_transposed(count, dim, s.correction, s.dw);
     team_.each(count * dim, [&](int64_t at) { s.w_transposed(at % dim, at / dim) = s.w(at / dim, at % dim); });
     team_.product(count, dim, count, s.dy.plain(), s.w_transposed, s.dattention, false);
-    team_.product(count, dim, count, s.dw.plain(), s.w_transposed, s.dcorrection, false);
+    if (corrects) team_.product(count, dim, count, s.dw.plain(), s.w_transposed, s.dcorrection, false);
     transpose(dstate);
     team_.product(count, dim, keys, s.w.plain(), s.state_transposed, s.dk_decayed, false);
     pull_back_gates(value_head, state, dstate);
     transpose(state);
     team_.product(count, count, keys, s.dattention.plain(), s.k, s.dq, !first);
     team_.product(count, dim, keys, s.dy.plain(), s.state_transposed, s.dq, true);
-    team_.product(count, count, keys, s.dcorrection.plain(), s.k, s.dk, !first);
-    team_.product(count, count, keys, s.dcorrection.transposed(), s.k, s.dk, true);
-    team_.product(count, count, keys, s.dattention.transposed(), s.q, s.dk, true);
-    team_.product(count, dim, keys, s.predicted.plain(), s.state_transposed, s.dk, true);
+    if (corrects) {
+      team_.product(count, count, keys, s.dcorrection.plain(), s.k, s.dk, !first);
+      team_.product(count, count, keys, s.dcorrection.transposed(), s.k, s.dk, true);
+      team_.product(count, dim, keys, s.predicted.plain(), s.state_transposed, s.dk, true);
+    }
+    team_.product(count, count, keys, s.dattention.transposed(), s.q, s.dk, corrects || !first);
     team_.each(count * keys, [&](int64_t at) {
       s.dk(at / keys, at % keys) += s.to_end[at / keys] * s.dk_decayed(at / keys, at % keys);
     });
     const float factor = s.factors[count - 1];
     team_.each(keys * dim, [&](int64_t at) { dstate(at / dim, at % dim) *= factor; });
     team_.product(keys, count, dim, s.q.transposed(), s.dy, dstate, true);
-    team_.product(keys, count, dim, s.k.transposed(), s.predicted, dstate, true);
+    if (corrects) team_.product(keys, count, dim, s.k.transposed(), s.predicted, dstate, true);
   }
 
   // Writes the gradients of queries and keys behind their normalisation.
@@ -189,6 +195,14 @@ class DeltaChunk {
     T* const queries = stream_.dqkv + first_ * columns + sizes_.query_at(key_head);
     T* const keys = stream_.dqkv + first_ * columns + sizes_.key_at(key_head);
     const DeltaScratch& s = s_;
+    if (!sizes_.corrects) {
+      team_.each(count_ * dim, [&](int64_t at) {
+        const int64_t t = at / dim, i = at % dim;
+        Team::store(s.dq(t, i), queries + t * columns + i);
+        Team::store(s.dk(t, i), keys + t * columns + i);
+      });
+      return;
+    }
     team_.each(count_, [&](int64_t t) {
       float of_query = 0, of_key = 0;
       for (int64_t i = 0; i < dim; ++i) {
@@ -223,21 +237,24 @@ class DeltaChunk {
   // dw is the gradient of R.
   SPILLWAY_TEAM_FUNCTION void pull_back_gates(int64_t value_head, const DeltaPlane& state, const DeltaPlane& dstate) {
     const int64_t dim = sizes_.value_dim, count = count_, heads = sizes_.value_heads;
+    const bool corrects = sizes_.corrects;
     const DeltaScratch& s = s_;
     float* const dbeta = stream_.dbeta + first_ * heads + value_head;
     // The gradient of G but for what comes from the end of the chunk: D_tj rises with G_t and falls with G_j.
     team_.each(count, [&](int64_t t) {
       float of_beta = 0, of_sum = 0;
       for (int64_t c = 0; c < dim; ++c) {
-        of_beta += s.dw(t, c) * (s.v(t, c) - s.factors[t] * s.predicted(t, c));
-        of_sum += s.dy(t, c) * s.read(t, c) - s.betas[t] * s.factors[t] * s.dw(t, c) * s.predicted(t, c);
+        const float predicted = corrects ? s.factors[t] * s.predicted(t, c) : 0;
+        of_beta += s.dw(t, c) * (s.v(t, c) - predicted);
+        of_sum += s.dy(t, c) * s.read(t, c) - s.betas[t] * predicted * s.dw(t, c);
       }
-      for (int64_t j = 0; j < t; ++j) {
+      for (int64_t j = 0; j < t; ++j) of_sum += s.dattention(t, j) * s.attention(t, j);
+      for (int64_t i = t + 1; i < count; ++i) of_sum -= s.dattention(i, t) * s.attention(i, t);
+      for (int64_t j = 0; corrects && j < t; ++j) {
         of_beta -= s.dcorrection(t, j) * s.decays(t, j) * s.products(t, j);
-        of_sum += s.dattention(t, j) * s.attention(t, j) - s.dcorrection(t, j) * s.correction(t, j);
+        of_sum -= s.dcorrection(t, j) * s.correction(t, j);
       }
-      for (int64_t i = t + 1; i < count; ++i)
-        of_sum -= s.dattention(i, t) * s.attention(i, t) - s.dcorrection(i, t) * s.correction(i, t);
+      for (int64_t i = t + 1; corrects && i < count; ++i) of_sum += s.dcorrection(i, t) * s.correction(i, t);
       dbeta[t * heads] = of_beta;
       s.dsums[t] = of_sum;
     });
@@ -248,13 +265,13 @@ class DeltaChunk {
       const int64_t t = at / dim, c = at % dim;
       const float pulled = s.betas[t] * s.dw(t, c);
       Team::store(pulled, values + t * columns + c);
-      s.predicted(t, c) = -s.factors[t] * pulled;
+      if (corrects) s.predicted(t, c) = -s.factors[t] * pulled;
       s.dy(t, c) *= s.factors[t];
     });
     team_.each(count * count, [&](int64_t at) {
       const int64_t t = at / count, j = at % count;
       s.dattention(t, j) *= s.decays(t, j);
-      s.dcorrection(t, j) = j < t ? -s.dcorrection(t, j) * s.betas[t] * s.decays(t, j) : 0;
+      if (corrects) s.dcorrection(t, j) = j < t ? -s.dcorrection(t, j) * s.betas[t] * s.decays(t, j) : 0;
     });
   }
 

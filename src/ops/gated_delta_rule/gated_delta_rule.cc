@@ -64,7 +64,7 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
 double flops(TypeList inputs, const DeltaSizes& sizes, double passes) {
   const auto tokens = static_cast<double>(inputs[kQkv]->shape[0]), heads = static_cast<double>(sizes.value_heads);
   const auto keys = static_cast<double>(sizes.key_dim), values = static_cast<double>(sizes.value_dim);
-  return passes * 2 * tokens * heads * (3 * keys * values + kDeltaChunk * (keys + 2 * values));
+  return passes * 2 * tokens * heads * ((sizes.corrects ? 3 : 2) * keys * values + kDeltaChunk * (keys + 2 * values));
 }
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
@@ -164,10 +164,12 @@ const OpDef kCachedGatedDeltaRule{
     .cuda = cached_gated_delta_rule_cuda};
 
 Attributes attributes_of(const DeltaHeads& heads) {
-  return {{"key_heads", heads.key_heads},
-          {"value_heads", heads.value_heads},
-          {"key_dim", heads.key_dim},
-          {"value_dim", heads.value_dim}};
+  Attributes attributes{{"key_heads", heads.key_heads},
+                        {"value_heads", heads.value_heads},
+                        {"key_dim", heads.key_dim},
+                        {"value_dim", heads.value_dim}};
+  if (heads.rule == StateRule::kAdds) attributes.add("adds", int64_t{1});
+  return attributes;
 }
 
 }  // namespace

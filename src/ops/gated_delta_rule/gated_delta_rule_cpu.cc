@@ -156,8 +156,14 @@ void delta_step(const DeltaSizes& sizes, const T* qkv, float decay, float beta, 
   const int64_t keys = sizes.key_dim, values = sizes.value_dim, key_head = head / sizes.group();
   float *const q = memory, *const k = q + sizes.key_width(), *const w = k + sizes.key_width(),
                *const read = w + sizes.value_width();
-  load_normalised(qkv + sizes.query_at(key_head), keys, 1 / std::sqrt(static_cast<float>(keys)), q);
-  load_normalised(qkv + sizes.key_at(key_head), keys, 1.0f, k);
+  const auto as_it_is = [](Vector v) HWY_ATTR { return v; };
+  if (sizes.corrects) {
+    load_normalised(qkv + sizes.query_at(key_head), keys, 1 / std::sqrt(static_cast<float>(keys)), q);
+    load_normalised(qkv + sizes.key_at(key_head), keys, 1.0f, k);
+  } else {
+    map(0, keys, as_it_is, q, qkv + sizes.query_at(key_head));
+    map(0, keys, as_it_is, k, qkv + sizes.key_at(key_head));
+  }
   const float factor = std::exp(decay);
   std::fill(w, w + values, 0.0f);
   std::fill(read, read + values, 0.0f);
@@ -165,6 +171,7 @@ void delta_step(const DeltaSizes& sizes, const T* qkv, float decay, float beta, 
     float* const row = state + i * values;
     map(
         0, values, [factor](Vector s) HWY_ATTR { return hn::Mul(s, constant(factor)); }, row, row);
+    if (!sizes.corrects) continue;
     map(
         0, values, [&](Vector s, Vector p) HWY_ATTR { return hn::MulAdd(s, constant(k[i]), p); }, w, row, w);
   }
@@ -177,8 +184,7 @@ void delta_step(const DeltaSizes& sizes, const T* qkv, float decay, float beta, 
     map(
         0, values, [&](Vector s, Vector r) HWY_ATTR { return hn::MulAdd(s, constant(q[i]), r); }, read, row, read);
   }
-  map(
-      0, values, [](Vector v) HWY_ATTR { return v; }, y, read);
+  map(0, values, as_it_is, y, read);
 }
 
 void cached_gated_delta_rule(const KernelArgs& args) {

@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(kThreads)
     const T *const queries = row + sizes.query_at(key_head), *const key = row + sizes.key_at(key_head);
     const int64_t slot = of.slots[t], gate = t * sizes.value_heads + head;
     cuda::require(slot >= 0 && slot < of.states);
-    const float of_query = inverse_norm(queries, keys) * root, of_key = inverse_norm(key, keys);
+    const float of_query = sizes.corrects ? inverse_norm(queries, keys) * root : 1;
+    const float of_key = sizes.corrects ? inverse_norm(key, keys) : 1;
     const float factor = of.positions[t] == 0 ? 0 : expf(of.decay[gate]);
     float* const state = states + (slot * sizes.value_heads + head) * keys * values;
     for (int64_t c = threadIdx.x; c < values; c += kThreads) {
@@ -113,7 +114,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int64_t i = 0; i < keys; ++i) {
         const float decayed = of.positions[t] == 0 ? 0 : state[i * values + c] * factor;
         state[i * values + c] = decayed;
-        predicted += to_float(key[i]) * of_key * decayed;
+        if (sizes.corrects) predicted += to_float(key[i]) * of_key * decayed;
       }
       const float correction = of.beta[gate] * (to_float(row[sizes.value_at(head) + c]) - predicted);
       for (int64_t i = 0; i < keys; ++i) {

@@ -28,9 +28,10 @@ Numbers moved(Numbers numbers, double shift) {
   return numbers;
 }
 
-// Returns a head's part of a token, normalised.
-Numbers unit(const Numbers& qkv, int64_t at, int64_t dim, double scale) {
-  Numbers result(qkv.begin() + at, qkv.begin() + at + dim);
+// Returns a head's part of a token, normalised for a rule that corrects.
+Numbers unit(const ops::DeltaHeads& heads, const Numbers& qkv, int64_t at, double scale) {
+  Numbers result(qkv.begin() + at, qkv.begin() + at + heads.key_dim);
+  if (heads.rule == ops::StateRule::kAdds) return result;
   double squares = 1e-6;
   for (const double x : result) squares += x * x;
   for (double& x : result) x *= scale / std::sqrt(squares);
@@ -41,21 +42,25 @@ Numbers unit(const Numbers& qkv, int64_t at, int64_t dim, double scale) {
 Numbers reference_delta(const std::vector<Numbers>& in, const ops::DeltaHeads& heads) {
   const Numbers &qkv = in[0], &decay = in[1], &beta = in[2], &offsets = in[3];
   const int64_t columns = columns_of(heads), keys = heads.key_dim, values = heads.value_dim;
+  const bool adds = heads.rule == ops::StateRule::kAdds;
+  const int64_t key_columns = heads.key_heads * keys, value_columns = heads.value_heads * values;
   Numbers y(decay.size() * static_cast<size_t>(values));
   for (int64_t head = 0; head < heads.value_heads; ++head) {
     const int64_t key_head = head / (heads.value_heads / heads.key_heads);
-    const int64_t value_at = 2 * heads.key_heads * keys + head * values;
+    const int64_t value_at = (adds ? 0 : 2 * key_columns) + head * values;
+    const int64_t query_at = (adds ? value_columns + key_columns : 0) + key_head * keys;
+    const int64_t key_at = (adds ? value_columns : key_columns) + key_head * keys;
     for (size_t s = 0; s + 1 < offsets.size(); ++s) {
       Numbers state(static_cast<size_t>(keys * values));
       for (auto t = static_cast<int64_t>(offsets[s]); t < static_cast<int64_t>(offsets[s + 1]); ++t) {
         const int64_t row = t * columns, gate = t * heads.value_heads + head;
-        const Numbers q = unit(qkv, row + key_head * keys, keys, 1 / std::sqrt(static_cast<double>(keys)));
-        const Numbers k = unit(qkv, row + (heads.key_heads + key_head) * keys, keys, 1);
+        const Numbers q = unit(heads, qkv, row + query_at, 1 / std::sqrt(static_cast<double>(keys)));
+        const Numbers k = unit(heads, qkv, row + key_at, 1);
         for (int64_t c = 0; c < values; ++c) {
           double predicted = 0, read = 0;
           for (int64_t i = 0; i < keys; ++i)
             predicted += nth(k, i) * (nth(state, i * values + c) *= std::exp(nth(decay, gate)));
-          const double correction = nth(beta, gate) * (nth(qkv, row + value_at + c) - predicted);
+          const double correction = nth(beta, gate) * (nth(qkv, row + value_at + c) - (adds ? 0 : predicted));
           for (int64_t i = 0; i < keys; ++i) read += nth(q, i) * (nth(state, i * values + c) += nth(k, i) * correction);
           nth(y, gate * values + c) = read;
         }
@@ -183,23 +188,35 @@ TEST_CASE("the gated delta rule and its gradients agree with float64, over chunk
   check_operation(delta_case({1, 3, 17, 33}, {0, 3, 5, 5}, DType::kF32));  // more than a vector
 }
 
+TEST_CASE("Mamba-2's state space and its gradients agree with float64, over chunks and over sequences") {
+  constexpr ops::StateRule kAdds = ops::StateRule::kAdds;
+  check_operation(delta_case({1, 2, 3, 5, kAdds}, kDeltaOffsets, DType::kF32));
+  check_operation(delta_case({2, 2, 4, 2, kAdds}, {0, 1, 66, 66}, DType::kF32));
+  check_operation(delta_case({1, 1, 2, 3, kAdds}, {0, 70, 80}, DType::kBF16));
+  check_operation(delta_case({1, 3, 17, 33, kAdds}, {0, 3, 5, 5}, DType::kF32));
+}
+
 TEST_CASE("a sequence gets the same bits from the gated delta rule alone and among others") {
-  const ops::DeltaHeads heads{2, 4, 20, 36};
-  const DeltaNumbers numbers(heads, kDeltaTokens, 7);
-  const Numbers all = of_whole_stream(heads, numbers, kDeltaOffsets);
-  const int64_t width = heads.value_heads * heads.value_dim;
-  for (size_t s = 0; s + 1 < kDeltaOffsets.size(); ++s) {
-    const auto begin = static_cast<int64_t>(kDeltaOffsets[s]), end = static_cast<int64_t>(kDeltaOffsets[s + 1]);
-    if (begin == end) continue;
-    DeltaNumbers own;
-    own.append(numbers, heads, begin, end);
-    const Numbers expected(all.begin() + begin * width, all.begin() + end * width);
-    CHECK(of_whole_stream(heads, own, {0, static_cast<double>(end - begin)}) == expected);
+  for (const ops::StateRule rule : {ops::StateRule::kCorrects, ops::StateRule::kAdds}) {
+    const ops::DeltaHeads heads{2, 4, 20, 36, rule};
+    const DeltaNumbers numbers(heads, kDeltaTokens, 7);
+    const Numbers all = of_whole_stream(heads, numbers, kDeltaOffsets);
+    const int64_t width = heads.value_heads * heads.value_dim;
+    for (size_t s = 0; s + 1 < kDeltaOffsets.size(); ++s) {
+      const auto begin = static_cast<int64_t>(kDeltaOffsets[s]), end = static_cast<int64_t>(kDeltaOffsets[s + 1]);
+      if (begin == end) continue;
+      DeltaNumbers own;
+      own.append(numbers, heads, begin, end);
+      const Numbers expected(all.begin() + begin * width, all.begin() + end * width);
+      CHECK(of_whole_stream(heads, own, {0, static_cast<double>(end - begin)}) == expected);
+    }
   }
 }
 
 TEST_CASE("generation's delta rule gives what the whole sequence gives, and its bits depend on no cut") {
-  const ops::DeltaHeads heads{2, 4, 20, 36};
+  ops::DeltaHeads heads{2, 4, 20, 36};
+  SUBCASE("correcting") {}
+  SUBCASE("adding") { heads.rule = ops::StateRule::kAdds; }
   const DeltaNumbers a(heads, 80, 7), b(heads, 6, 11);
   const int64_t width = heads.value_heads * heads.value_dim;
   DeltaGeneration alone(heads), together(heads);

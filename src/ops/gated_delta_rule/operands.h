@@ -25,12 +25,14 @@ constexpr float kDeltaEps = 1e-6f;
 
 struct DeltaSizes {
   int64_t key_heads, value_heads, key_dim, value_dim;
+  bool corrects;  // StateRule::kCorrects
 
   explicit DeltaSizes(const Attributes& attributes)
       : key_heads(attributes.integer("key_heads")),
         value_heads(attributes.integer("value_heads")),
         key_dim(attributes.integer("key_dim")),
-        value_dim(attributes.integer("value_dim")) {}
+        value_dim(attributes.integer("value_dim")),
+        corrects(attributes.integer_or("adds", 0) == 0) {}
 
   // The value heads of a key head.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t group() const { return value_heads / key_heads; }
@@ -38,10 +40,14 @@ struct DeltaSizes {
     return 2 * key_heads * key_dim + value_heads * value_dim;
   }
   // Where the parts of a row of qkv begin.
-  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t query_at(int64_t key_head) const { return key_head * key_dim; }
-  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t key_at(int64_t key_head) const { return (key_heads + key_head) * key_dim; }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t query_at(int64_t key_head) const {
+    return (corrects ? 0 : value_heads * value_dim + key_heads * key_dim) + key_head * key_dim;
+  }
+  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t key_at(int64_t key_head) const {
+    return (corrects ? key_heads * key_dim : value_heads * value_dim) + key_head * key_dim;
+  }
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t value_at(int64_t value_head) const {
-    return 2 * key_heads * key_dim + value_head * value_dim;
+    return (corrects ? 2 * key_heads * key_dim : 0) + value_head * value_dim;
   }
   // The columns of scratch matrices: whole vectors.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t key_width() const { return (key_dim + 15) / 16 * 16; }

@@ -22,7 +22,9 @@ namespace {
 void expect_operands(std::string_view op, const ValueType& x, const ValueType* factor) {
   expect_real(op, "x", x);
   expect_rank(op, "x", x, 2);
-  if (factor != nullptr) expect_same(op, "factor", *factor, {DType::kF32, {x.shape[1]}});
+  if (factor == nullptr) return;
+  const bool has_all = factor->shape.elems() == x.shape[1];  // of whatever rank
+  expect_same(op, "factor", *factor, {DType::kF32, has_all ? factor->shape : Shape{x.shape[1]}});
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
@@ -43,10 +45,11 @@ std::vector<ValueType> infer_grad(TypeList inputs, const Attributes& attributes)
   const ValueType& x = *inputs[kX];
   expect_operands(kName, x, inputs[kFactor]);
   expect_same(kName, "dy", *inputs[kDy], x);
-  const ValueType factor{DType::kF32, {x.shape[1]}};
-  if (inputs[kFactorAddend] != nullptr) expect_same(kName, "the addend of dfactor", *inputs[kFactorAddend], factor);
   std::vector<ValueType> outputs = {x};
-  if (attributes.integer("wants_factor") != 0) outputs.push_back(factor);
+  if (attributes.integer("wants_factor") == 0) return outputs;
+  const ValueType& factor = *inputs[kFactor];
+  if (inputs[kFactorAddend] != nullptr) expect_same(kName, "the addend of dfactor", *inputs[kFactorAddend], factor);
+  outputs.push_back(factor);
   return outputs;
 }
 
@@ -58,7 +61,7 @@ const OpDef kScaleColumnsGrad{.name = "scale_columns_grad",
                               .infer = infer_grad,
                               .cost = memory_cost,
                               .workspace_bytes = grad_workspace_bytes,
-                              .in_place = {{0, kDy}, {0, kX}},
+                              .in_place = {{0, kDy}, {0, kX}, {1, kFactorAddend}},
                               .cpu = scale_columns_grad_cpu,
                               .cuda = scale_columns_grad_cuda};
 

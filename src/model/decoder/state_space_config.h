@@ -1,0 +1,31 @@
+// Reads what the keys of a config.json say of the state spaces (Mamba-2) of a model's layers.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json_field.h"
+#include "model/decoder/config.h"
+#include "model/decoder/layer.h"
+
+namespace spillway {
+
+// The keys of a state space's sizes, which families name differently, and what transformers takes where they are
+// missing.
+struct StateSpaceKeys {
+  std::string_view heads = "mamba_n_heads", groups = "mamba_n_groups", state = "mamba_d_state";
+  std::string_view head_dim = "mamba_d_head", taps = "mamba_d_conv";
+  std::string_view conv_bias = "mamba_conv_bias", bias = "mamba_proj_bias";
+  int64_t default_heads = 128, default_groups = 1, default_state = 256;
+  bool has_expand = true;  // mamba_expand times hidden_size is the width of all heads
+};
+
+// Returns the sizes of state spaces. Throws InputError where the heads do not make up the width, where the groups do not
+// divide the heads, and for a time_step_limit other than [0, Infinity].
+[[nodiscard]] GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size);
+
+// Returns the types of a model's layers, layer_types, of which there must be as many as layers. Throws InputError.
+[[nodiscard]] std::vector<std::string> read_layer_types(const JsonField& json, std::string_view key, int64_t layers);
+
+}  // namespace spillway
