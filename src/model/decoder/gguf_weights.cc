@@ -101,7 +101,7 @@ void GgufWeightList::add_feed_forward(const FeedForward& mlp) {
   const int64_t inner = mlp.inner, hidden = config_.hidden_size;
   const auto module = [&](std::string_view projection) { return fmt::format("{}.{}", mlp.module, projection); };
   if (mlp.is_fused) {
-    linear("ffn_up", module("gate_up_proj"), 2 * inner, hidden, mlp.bias);
+    linear("ffn_up", module(mlp.fused_proj), 2 * inner, hidden, mlp.bias);
   } else {
     if (mlp.has_gate) linear("ffn_gate", module(mlp.gate_proj), inner, hidden, mlp.bias);
     linear("ffn_up", module(mlp.up_proj), inner, hidden, mlp.bias);
