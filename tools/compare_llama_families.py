@@ -26,6 +26,8 @@ spillway, wanted = sys.argv[1], sys.argv[2:] or list(families)
 families["phi3"]["config"]["sliding_window"] = None
 families["phi4"]["config"]["original_max_position_embeddings"] = 4
 families["phi4"]["config"]["rope_parameters"]["original_max_position_embeddings"] = 4
+# It rounds the bounds of gpt-oss's rope.
+families["gpt_oss"]["config"]["rope_parameters"]["truncate"] = True
 ROWS, COUNT, PROMPT, END = 269, 24, [40, 71, 10, 100, 33, 66, 5, 90], 6
 
 
@@ -41,6 +43,9 @@ def random_model(family, folder):
             parameter.normal_(0, 0.3)
             if name.endswith("norm.weight") or "layernorm" in name:
                 parameter.add_(1 - ("gemma" in config["model_type"]))
+        for name, buffer in model.named_buffers():
+            if name.endswith("bias"):  # of routers
+                buffer.normal_(0, 0.3)
     model.save_pretrained(folder)
     config.pop("eos_token_id", None)
     (folder / "config.json").write_text(json.dumps(config))

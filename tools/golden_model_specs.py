@@ -1,7 +1,7 @@
 """The tiny random models of tests/golden/models, which tools/make_model_goldens.py writes."""
 
 import torch
-from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
+from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
                           MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
 
@@ -200,6 +200,18 @@ def model_specs():
         "granitemoe": (GraniteMoeConfig(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, embedding_multiplier=3.0,
                                         attention_multiplier=0.3, residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=8,
                                         num_experts_per_tok=3, rope_parameters=plain), torch.float32, None, 5),
+        # Two groups of two heads of state spaces; the dense one has a rope and a bias wherever there may be one.
+        "granitemoehybrid": (GraniteMoeHybridConfig(
+            **{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, embedding_multiplier=3.0, attention_multiplier=0.3,
+            residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=40,
+            position_embedding_type="rope", rope_parameters=plain, layer_types=["linear_attention", "full_attention", "linear_attention"],
+            mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=3, mamba_chunk_size=8, mamba_proj_bias=True,
+            tie_word_embeddings=True), torch.float32, None, 5),
+        "granitemoehybrid_moe": (GraniteMoeHybridConfig(
+            **{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, embedding_multiplier=3.0, attention_multiplier=0.3,
+            residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=8, num_experts_per_tok=3, shared_intermediate_size=24,
+            layer_types=["full_attention", "linear_attention"], mamba_n_heads=4, mamba_d_state=16, mamba_chunk_size=8),
+            torch.bfloat16, None, 5),
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
                        torch.float32, None, 5),

@@ -63,6 +63,7 @@ MINISTRAL3 = {
     **YARN,
     **dict(beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.25),
 }
+GPT_OSS_YARN = {**YARN, **dict(rope_theta=150000.0, factor=32.0, beta_fast=32.0, beta_slow=1.0, truncate=False)}
 LOCAL = dict(
     full_attention=dict(rope_type="linear", rope_theta=1000000.0, factor=8.0),
     sliding_attention=dict(rope_type="default", rope_theta=10000.0),
@@ -70,6 +71,40 @@ LOCAL = dict(
 OLMO3 = dict(full_attention=YARN, sliding_attention=dict(rope_type="default", rope_theta=20000.0))
 # Rows of an expert's down_proj are no multiple of 32.
 QWEN_MOE = dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)
+DELTA = dict(
+    num_hidden_layers=4,
+    head_dim=16,
+    linear_num_key_heads=2,
+    linear_num_value_heads=4,
+    linear_key_head_dim=8,
+    linear_value_head_dim=8,
+    rope_parameters=dict(rope_type="default", rope_theta=10000000.0, partial_rotary_factor=0.25),
+)
+EXPERTS = dict(n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, first_k_dense_replace=1)
+QWEN3_5 = {**DELTA, "rope_parameters": {**DELTA["rope_parameters"], "mrope_section": [1, 1, 0]}}
+LATENT = dict(
+    **EXPERTS,
+    num_key_value_heads=4,
+    kv_lora_rank=16,
+    qk_nope_head_dim=8,
+    qk_rope_head_dim=4,
+    v_head_dim=6,
+)
+GROUPS = dict(n_group=2, topk_group=1, routed_scaling_factor=2.5, norm_topk_prob=True)
+DEEPSEEK_YARN = {**YARN, **dict(beta_fast=32.0, beta_slow=1.0, mscale=0.7, mscale_all_dim=0.7)}
+LFM2 = dict(num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], tie_word_embeddings=True)
+GEMMA4 = dict(
+    num_hidden_layers=3,
+    head_dim=16,
+    num_key_value_heads=2,
+    layer_types=["sliding_attention", "sliding_attention", "full_attention"],
+    sliding_window=8,
+    hidden_size_per_layer_input=0,
+    final_logit_softcapping=30.0,
+    tie_word_embeddings=True,
+)
+GEMMA4_HEADS = dict(global_head_dim=32, num_global_key_value_heads=1)
+QWEN3_5_VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32, num_position_embeddings=4)
 SIGLIP = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
 
 
@@ -105,15 +140,51 @@ CASES = {
     "qwen2_moe": ("Qwen2Moe", dict(**QWEN_MOE, shared_expert_intermediate_size=96, norm_topk_prob=False)),
     "qwen3_moe": ("Qwen3Moe", dict(**QWEN_MOE, norm_topk_prob=True, head_dim=16, rope_parameters=YARN)),
     "olmoe": ("Olmoe", dict(num_experts=4, num_experts_per_tok=2, num_key_value_heads=4)),
+    "qwen3_5": ("Qwen3_5", dict(**QWEN3_5, tie_word_embeddings=True)),
+    "qwen3_5_moe": ("Qwen3_5Moe", dict(**QWEN3_5, **QWEN_MOE, shared_expert_intermediate_size=32)),
+    "qwen3_next": ("Qwen3Next", dict(**DELTA, **QWEN_MOE, shared_expert_intermediate_size=32)),
+    "lfm2": ("Lfm2", dict(**LFM2, block_ff_dim=96, block_multiple_of=16)),
+    "lfm2_moe": ("Lfm2Moe", dict(**LFM2, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, num_dense_layers=1)),
+    "gpt_oss": ("GptOss", dict(head_dim=16, num_local_experts=4, num_experts_per_tok=2, sliding_window=8, rope_parameters=GPT_OSS_YARN)),
+    "glm4_moe": ("Glm4Moe", dict(**EXPERTS, **GROUPS, head_dim=16, attention_bias=True, use_qk_norm=True)),
+    "glm4_moe_lite": ("Glm4MoeLite", dict(**{**LATENT, **GROUPS}, q_lora_rank=12)),
+    "deepseek_v2": ("DeepseekV2", dict(**LATENT, q_lora_rank=12, n_shared_experts=2)),
+    "deepseek_v3": ("DeepseekV3", dict(**{**LATENT, **GROUPS}, q_lora_rank=12, rope_parameters=DEEPSEEK_YARN)),
+    "granitemoe": (
+        "GraniteMoe",
+        dict(
+            attention_multiplier=0.25,
+            embedding_multiplier=3.0,
+            residual_multiplier=0.75,
+            logits_scaling=1.5,
+            num_local_experts=4,
+            num_experts_per_tok=2,
+        ),
+    ),
+    "minimax_m2": ("MiniMaxM2", dict(head_dim=16, rotary_dim=8, num_local_experts=4, num_experts_per_tok=2)),
+    "gemma4": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, attention_k_eq_v=True)),
+    "gemma4_moe": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24)),
 }
 # Beside config.json as transformers writes it: what the published files have and the converter asks for.
-PUBLISHED = {"cohere2": dict(rotary_pct=1.0)}
+PUBLISHED = {
+    "cohere2": dict(rotary_pct=1.0),
+    "qwen3_5_moe": dict(intermediate_size=None),
+    "qwen3_next": dict(full_attention_interval=4),
+    "deepseek_v2": dict(scoring_func="softmax", n_group=1, topk_group=1),
+    "deepseek_v3": dict(scoring_func="sigmoid"),
+    "glm4_moe_lite": dict(scoring_func="sigmoid"),
+    "minimax_m2": dict(scoring_func="sigmoid"),
+}
+STACKED = ["qwen3_5_moe"]  # families whose published files have all experts of a layer in two tensors
 # The modules of an adapter.
 ADAPTERS = {
     "phi3": ["self_attn.qkv_proj", "mlp.gate_up_proj"],
     "glm4": ["self_attn.k_proj", "mlp.gate_up_proj"],
     "granite": ["self_attn.q_proj", "self_attn.k_proj"],
     "gemma3": ["self_attn.q_proj", "mlp.down_proj"],
+    "qwen3_5": ["self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.in_proj_a", "linear_attn.out_proj"],
+    "lfm2": ["conv.in_proj", "conv.out_proj", "feed_forward.w1"],
+    "gpt_oss": ["self_attn.k_proj", "self_attn.o_proj"],
 }
 
 
@@ -126,15 +197,31 @@ def wrapper(text, of_text, **beside):
 def models():
     for name, (kind, settings) in CASES.items():
         config = {**SIZES, **settings}
-        text = "Gemma3Text" if kind == "Gemma3" else kind
+        text = f"{kind}Text" if hasattr(transformers, f"{kind}TextConfig") else kind
         yield name, getattr(transformers, f"{kind}ForCausalLM"), getattr(transformers, f"{text}Config")(**config)
     gemma3 = wrapper("Gemma3Text", CASES["gemma3"][1], vision_config={**SIGLIP, "model_type": "siglip_vision_model"})
     gemma3.update(mm_tokens_per_image=4, boi_token_index=93, eoi_token_index=94)
     yield "gemma3_wrapper", transformers.Gemma3ForConditionalGeneration, transformers.Gemma3Config(**gemma3)
     mistral3 = wrapper("Mistral", CASES["mistral"][1], vision_config={**SIGLIP, "model_type": "pixtral"})
     yield "mistral3_wrapper", transformers.Mistral3ForConditionalGeneration, transformers.Mistral3Config(**mistral3)
+    qwen3_5 = wrapper("Qwen3_5Text", CASES["qwen3_5"][1], vision_config=QWEN3_5_VISION)
+    yield "qwen3_5_wrapper", transformers.Qwen3_5ForConditionalGeneration, transformers.Qwen3_5Config(**qwen3_5)
     llava = wrapper("Llama", dict(), vision_config={**SIGLIP, "model_type": "clip_vision_model"})
     yield "llava_wrapper", transformers.LlavaForConditionalGeneration, transformers.LlavaConfig(**llava)
+
+
+def stacked(shapes):
+    """The shapes with gates and ups, and downs, of all experts of a layer in one tensor each."""
+    result = {}
+    for name, shape in shapes.items():
+        module, _, rest = name.partition(".experts.")
+        if not rest:
+            result[name] = shape
+        elif rest.endswith("down_proj.weight"):
+            result.setdefault(f"{module}.experts.down_proj", [0, *shape])[0] += 1
+        elif rest.endswith("up_proj.weight"):
+            result.setdefault(f"{module}.experts.gate_up_proj", [0, 2 * shape[0], shape[1]])[0] += 1
+    return result
 
 
 def values_of(name, shape):
@@ -190,6 +277,7 @@ def no_vocabulary(self):
 def convert(folder, file, type_name):
     hparams = ModelBase.load_hparams(folder, False)
     made_for = conversion.get_model_class(conversion.base.get_model_architecture(hparams, ModelType.TEXT), mmproj=False)
+    made_for.no_mtp = True  # what predicts several tokens stays away, as with --no-mtp
     model = made_for(folder, TYPES[type_name], file)
     for one in (model, getattr(model, "impl", model)):
         type(one).set_vocab = no_vocabulary
@@ -240,6 +328,8 @@ for name, kind, config in models():
         (path,) = folder.glob("*.safetensors")
         with safe_open(path, "pt") as stored:
             shapes = {key: list(stored.get_slice(key).get_shape()) for key in stored.keys()}
+        if name in STACKED:
+            shapes = stacked(shapes)
         save_file({key: torch.from_numpy(values_of(key, shape)) for key, shape in shapes.items()}, path, metadata={"format": "pt"})
         weights = {key: shape for key, shape in shapes.items() if is_of_text(key)}
         family = dict(config=saved, weights=weights)

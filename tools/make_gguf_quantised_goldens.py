@@ -44,6 +44,9 @@ MIXTURES = [
     ("qwen3moe", "qwen3_moe", 17, 256, 256, 8, 2, 0),
     ("olmoe", "olmoe", 8, 256, 256, 16, 4, 0),
 ]
+# Models in which some layers have a state in place of attention: the layers, and which of them have attention.
+LFM2 = (9, {2, 3, 6, 8})
+QWEN3_5 = (12, {3, 7, 11})
 # One of Phi-3's layers has one matrix of queries, keys and values, and one of gate and up.
 FUSED = ("phi3", 16, 256, 512, 4, 2, 64, False)
 
@@ -83,7 +86,7 @@ def write_blocks(path):
     writer.close()
 
 
-def write_model(path, architecture, config, layers, tensors):
+def write_model(path, architecture, config, layers, tensors, describe=lambda writer: None, final_norm="output_norm"):
     """`tensors`: the shapes of a layer's weights, by its number."""
     hidden = config["hidden_size"]
     writer = gguf.GGUFWriter(path, architecture)
@@ -92,12 +95,15 @@ def write_model(path, architecture, config, layers, tensors):
     writer.add_embedding_length(hidden)
     writer.add_feed_forward_length(config["intermediate_size"])
     writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
+    if architecture != "lfm2":
+        writer.add_head_count_kv(config["num_key_value_heads"])
     writer.add_key_length(config["head_dim"])
     writer.add_value_length(config["head_dim"])
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_vocab_size(VOCABULARY)
-    writer.add_rope_dimension_count(config["head_dim"])
+    if architecture != "qwen35":
+        writer.add_rope_dimension_count(config["head_dim"])
+    describe(writer)
     if experts := config.get("num_experts", config.get("num_local_experts")):
         writer.add_expert_count(experts)
         writer.add_expert_used_count(config["num_experts_per_tok"])
@@ -112,8 +118,8 @@ def write_model(path, architecture, config, layers, tensors):
     add("token_embd.weight", VOCABULARY, hidden)
     for layer in range(layers):
         for name, shape in tensors(layer).items():
-            add(f"blk.{layer}.{name}.weight", *shape)
-    add("output_norm.weight", hidden)
+            add(f"blk.{layer}.{name}" + ("" if name in ("ssm_a", "ssm_dt.bias") else ".weight"), *shape)
+    add(f"{final_norm}.weight", hidden)
     if not config["tie_word_embeddings"]:
         add("output.weight", VOCABULARY, hidden)
     writer.write_header_to_file()
@@ -173,9 +179,55 @@ def mixture_models():
         yield architecture, config, tensors
 
 
-def mixture(folder, architecture, config, tensors):
+def lfm2_model():
+    layers, with_attention = LFM2
+    config = config_of("lfm2", layers, 256, 512, 4, 2, 64, True)
+    types = ["full_attention" if layer in with_attention else "conv" for layer in range(layers)]
+    config.update(layer_types=types, conv_L_cache=3, block_auto_adjust_ff_dim=False)
+
+    def tensors(layer):
+        result = {"attn_norm": [256], **feed_forward(config)}
+        if layer in with_attention:
+            return {**result, **attention(config), "attn_q_norm": [64], "attn_k_norm": [64]}
+        return {**result, "shortconv.conv": [256, 3], "shortconv.in_proj": [768, 256], "shortconv.out_proj": [256, 256]}
+
+    def describe(writer):
+        writer.add_head_count_kv([2 if layer in with_attention else 0 for layer in range(layers)])
+        writer.add_shortconv_l_cache(3)
+
+    return "lfm2", config, tensors, describe, "token_embd_norm"
+
+
+def qwen3_5_model():
+    layers, with_attention = QWEN3_5
+    config = config_of("qwen3_5_text", layers, 256, 512, 4, 2, 64, False)
+    config.update(linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=64, linear_value_head_dim=64)
+    norms = {"attn_norm": [256], "post_attention_norm": [256]}
+    delta = {"attn_qkv": [512, 256], "attn_gate": [256, 256], "ssm_alpha": [4, 256], "ssm_beta": [4, 256], "ssm_a": [4]}
+    delta.update({"ssm_dt.bias": [4], "ssm_conv1d": [512, 4], "ssm_norm": [64], "ssm_out": [256, 256]})
+
+    def tensors(layer):
+        mlp = {name: shape for name, shape in feed_forward(config).items() if name != "ffn_norm"}
+        if layer not in with_attention:
+            return {**norms, **mlp, **delta}
+        return {**norms, **mlp, **attention(config), "attn_q": [512, 256], "attn_q_norm": [64], "attn_k_norm": [64]}
+
+    def describe(writer):
+        writer.add_ssm_conv_kernel(4)
+        writer.add_ssm_state_size(64)
+        writer.add_ssm_group_count(2)
+        writer.add_ssm_time_step_rank(4)
+        writer.add_ssm_inner_size(256)
+        writer.add_full_attention_interval(4)
+        writer.add_rope_dimension_count(16)
+        writer.add_rope_dimension_sections([11, 11, 10, 0])
+
+    return "qwen35", config, tensors, describe
+
+
+def mixture(folder, architecture, config, tensors, *more):
     plain, quantised = folder / "plain.gguf", folder / "quantised.gguf"
-    write_model(plain, architecture, config, config["num_hidden_layers"], tensors)
+    write_model(plain, architecture, config, config["num_hidden_layers"], tensors, *more)
     parameters = llama_cpp.LlamaModelQuantizeParams()
     parameters.ftype = Q4_K_M
     llama_cpp.model_quantize(str(plain), str(quantised), parameters)
@@ -191,7 +243,8 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     write_blocks(out / "blocks.gguf")
     with tempfile.TemporaryDirectory() as folder:
-        mixtures = [mixture(pathlib.Path(folder), *model) for model in (*plain_models(), *mixture_models())]
+        models = (*plain_models(), *mixture_models(), lfm2_model(), qwen3_5_model())
+        mixtures = [mixture(pathlib.Path(folder), *model) for model in models]
     lines = ",\n".join(" " + json.dumps(one) for one in mixtures)
     (out / "mixtures.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 

@@ -75,7 +75,7 @@ EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_
                         "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.gate.weight"]}}
 # The model types of files that stack the experts' projections; the folders for which transformers writes them one by
 # one, though those of the hub stack them.
-STACKED = {"gpt_oss", "gemma4_text", "granitemoe", "qwen3_5_moe_text"}
+STACKED = {"gpt_oss", "gemma4_text", "granitemoe", "granitemoehybrid", "qwen3_5_moe_text"}
 STACKED_HERE = {"qwen3_5_moe"}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}

@@ -134,6 +134,23 @@ void read_glm4_moe_lite(const JsonField& json, DecoderConfig& config) {
 
 constexpr RopeDefaults kPairs{.layout = ops::RopeLayout::kPairs};
 
+// GLM-4.7-Flash is a DeepSeek V3 to llama.cpp, and V3 is told from V2 by what its routers choose by.
+constexpr GgufFamily deepseek2(std::string_view told_by_tensor) {
+  return {.name = "deepseek2",
+          .told_by_tensor = told_by_tensor,
+          .states_vocabulary = true,
+          .states_score_scale = true,
+          .mixture = {.is_there = true,
+                      .experts = "n_routed_experts",
+                      .states_inner_width = true,
+                      .shared = GgufShared::kCount,
+                      .dense = "first_k_dense_replace",
+                      .states_gating = true,
+                      .states_scale = true,
+                      .states_groups = true},
+          .rope = {.turns_neighbours = true, .reads_yarn_betas = true, .states_size = true}};
+}
+
 }  // namespace
 
 const Architecture kDeepseekV2{.name = "DeepseekV2ForCausalLM",
@@ -141,14 +158,16 @@ const Architecture kDeepseekV2{.name = "DeepseekV2ForCausalLM",
                                .default_head_dim = 64,
                                .default_max_position_embeddings = 2048,
                                .rope = kPairs,
-                               .read = read_deepseek_v2};
+                               .read = read_deepseek_v2,
+                               .gguf = deepseek2("")};
 
 const Architecture kDeepseekV3{.name = "DeepseekV3ForCausalLM",
                                .model_type = "deepseek_v3",
                                .default_head_dim = 64,
                                .default_max_position_embeddings = 4096,
                                .rope = kPairs,
-                               .read = read_deepseek_v3};
+                               .read = read_deepseek_v3,
+                               .gguf = deepseek2(".exp_probs_b.bias")};
 
 const Architecture kGlm4MoeLite{.name = "Glm4MoeLiteForCausalLM",
                                 .model_type = "glm4_moe_lite",
@@ -156,6 +175,7 @@ const Architecture kGlm4MoeLite{.name = "Glm4MoeLiteForCausalLM",
                                 .default_max_position_embeddings = 202752,
                                 .norm = {.eps = 1e-5},
                                 .rope = kPairs,
-                                .read = read_glm4_moe_lite};
+                                .read = read_glm4_moe_lite,
+                                .gguf = deepseek2("")};
 
 }  // namespace spillway::architectures

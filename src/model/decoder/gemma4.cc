@@ -181,6 +181,29 @@ constexpr DecoderLayer kGemma4Layer{.norms = {.after_attention = "post_attention
 constexpr RopeDefaults kGemma4Ropes{.theta = 1e6, .local_theta = 1e4, .proportion = 0.25};
 constexpr Architecture::Sizes kGemma4Sizes{262144, 2304, 9216, 30, 8};
 
+constexpr GgufKey kGemma4Keys[] = {{"final_logit_softcapping", "final_logit_softcapping",
+                                    [](const DecoderConfig& config) { return config.logit_soft_cap; }}};
+constexpr GgufZero kGemma4Zeros[] = {{"attention.shared_kv_layers", "num_kv_shared_layers"},
+                                     {"embedding_length_per_layer_input", "hidden_size_per_layer_input"}};
+constexpr GgufFamily kGemma4Gguf{.name = "gemma4",
+                                 .head_size = GgufHeadSize::kWritten,
+                                 .windows = GgufWindows::kListed,
+                                 .states_local_heads = true,
+                                 .has_unit_scores = true,
+                                 .mixture = {.is_there = true,
+                                             .normalises = true,
+                                             .experts = "num_experts",
+                                             .states_inner_width = true,
+                                             .used = "top_k_experts",
+                                             .flag = "enable_moe_block",
+                                             .keeps_gate_up = true},
+                                 .rope = {.may_stretch = false,
+                                          .reads_proportion = true,
+                                          .states_size = true,
+                                          .local_base = GgufLocalBase::kWritten},
+                                 .keys = kGemma4Keys,
+                                 .zeros = kGemma4Zeros};
+
 }  // namespace
 
 const Architecture kGemma4{.name = "Gemma4ForCausalLM",
@@ -196,6 +219,7 @@ const Architecture kGemma4{.name = "Gemma4ForCausalLM",
                            .rounds_embedding_scale = true,
                            .layer = kGemma4Layer,
                            .read = read_gemma4,
+                           .gguf = kGemma4Gguf,
                            .default_sizes = kGemma4Sizes};
 
 const Architecture kGemma4Unified{.name = "Gemma4UnifiedForCausalLM",
@@ -211,6 +235,7 @@ const Architecture kGemma4Unified{.name = "Gemma4UnifiedForCausalLM",
                                   .rounds_embedding_scale = true,
                                   .layer = kGemma4Layer,
                                   .read = read_gemma4_unified,
+                                  .gguf = kGemma4Gguf,
                                   .default_sizes = kGemma4Sizes};
 
 }  // namespace spillway::architectures

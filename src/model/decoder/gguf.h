@@ -17,6 +17,9 @@ namespace spillway {
 // Returns general.architecture of the model's file.
 [[nodiscard]] std::string gguf_architecture(const DecoderConfig& config);
 
+// Returns the length of the longest window; 0: no layer has one.
+[[nodiscard]] int64_t longest_window(const DecoderConfig& config);
+
 // Throws InputError at `where` (a config.json), naming the key, for what llama.cpp would compute otherwise: windows, a
 // stretched rope that it does not read for the architecture, scores, quantised weights, or a family that it has no
 // converter for.

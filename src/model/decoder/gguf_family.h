@@ -20,6 +20,11 @@ struct GgufKey {
   bool is_needed = true;                         // llama.cpp would take another number for one that is not written
 };
 
+// A whole number that is 0 in every model of the family that trains here, by its names in metadata and in config.json.
+struct GgufZero {
+  std::string_view gguf, config;
+};
+
 // Says whether metadata hold the size of a head.
 enum class GgufHeadSize : uint8_t {
   kWritten,
@@ -43,39 +48,58 @@ enum class GgufHead : uint8_t { kAny, kTied, kUntied };
 enum class GgufLocalBase : uint8_t { kUnwritten, kWritten, kSame };  // kSame: llama.cpp takes that of the other layers
 
 struct GgufRope {
-  bool turns_neighbours = false;   // llama.cpp rotates elements 2i and 2i + 1 of a head, not i and i + size / 2
-  bool has_base = true;            // metadata have the base; else it is 10000
-  bool may_stretch = true;         // by rope_type linear and yarn
-  bool reads_factors = false;      // rope_freqs.weight: rope_type llama3
-  bool reads_longrope = false;     // rope_factors_short.weight and rope_factors_long.weight
-  bool reads_yarn_betas = false;   // else they are 32 and 1
-  bool states_size = false;        // metadata have the number of elements that turn
-  bool states_no_scaling = false;  // metadata say that the rope is not stretched
+  bool turns_neighbours = false;      // llama.cpp rotates elements 2i and 2i + 1 of a head, not i and i + size / 2
+  bool has_base = true;               // metadata have the base; else it is 10000
+  bool may_stretch = true;            // by rope_type linear and yarn
+  bool reads_factors = false;         // rope_freqs.weight: rope_type llama3
+  bool reads_longrope = false;        // rope_factors_short.weight and rope_factors_long.weight
+  bool reads_proportion = false;      // rope_freqs.weight: rope_type proportional, and no other
+  bool reads_yarn_betas = false;      // else they are 32 and 1
+  bool has_real_yarn_bounds = false;  // config.json's truncate is false, and llama.cpp rounds the bounds all the same
+  bool has_sections = false;          // metadata have mrope_section, which positions of text make no use of
+  bool states_size = false;           // metadata have the number of elements that turn
+  bool states_no_scaling = false;     // metadata say that the rope is not stretched
   GgufLocalBase local_base = GgufLocalBase::kUnwritten;
   int64_t nth_is_still = 0;  // above 0: every n-th layer does not turn its heads
   bool turns_in_windows_only = false;
 };
 
-// The biases that a model may have. `vary`: config.json says whether it has them.
+// The biases that a model may have. `vary`: config.json says whether it has them, else it has those.
 struct GgufBiases {
   bool qkv = false, output = false, feed_forward = false;
   bool vary = false;
 };
+
+// Says what metadata hold of the expert that all tokens share: its width, or of how many experts' it is.
+enum class GgufShared : uint8_t { kWidth, kCount };
 
 // Mixtures of experts, which all layers or none have.
 struct GgufMixture {
   bool is_there = false;
   bool normalises = false;          // the weights of a token's experts are divided by their sum
   std::string_view experts{};       // config.json's key of the number of experts
-  bool states_inner_width = false;  // metadata have that of an expert apart from intermediate_size
+  bool states_inner_width = false;  // metadata have that of an expert
+  std::string_view inner = "moe_intermediate_size", used = "num_experts_per_tok";  // config.json's keys
+  GgufShared shared = GgufShared::kWidth;
+  std::string_view flag{};  // config.json's key that says whether there are experts; empty: there always are
+  std::string_view
+      dense{};  // of the number of first layers without experts, which metadata have; empty: there are none
+  bool states_gating = false;  // metadata have by what function routers score
+  bool states_scale = false;   // routed_scaling_factor, and whether weights are normalised; else the factor is 1
+  bool states_groups = false;  // n_group and topk_group, where the two best experts count for a group
+  bool needs_choice_bias = false;
+  bool keeps_gate_up = false;  // gates and ups of experts stay one tensor
 };
 
 struct GgufFamily {
   std::string_view name{};  // general.architecture; empty: llama.cpp's converter does not know it
-  // Two architectures may share a name. A file with this key is of this one.
-  std::string_view told_by{};
+  // Two architectures may share a name. A file with this key is of this one, or with a tensor whose name ends so.
+  std::string_view told_by{}, told_by_tensor{};
   std::string_view name_in_mistral3{};  // of the text of a Mistral3ForConditionalGeneration; empty: the same
-  std::string_view norm_before_feed_forward = "ffn_norm";
+  std::string_view norm_before_feed_forward = "ffn_norm", final_norm = "output_norm";
+  // What config.json's layer_types calls layers with a state in place of attention; empty: no layer is one.
+  std::string_view state_type{};
+  bool deals_value_heads = false;  // of the delta rule: the first of each head of keys, then the second of each
   bool states_vocabulary = false;  // metadata have vocab_size
   GgufHeadSize head_size = GgufHeadSize::kWrittenIfNamed;
   bool heads_fill_rows = false;      // head_dim is hidden_size / num_attention_heads
@@ -85,11 +109,15 @@ struct GgufFamily {
   GgufBiases biases{};
   GgufWindows windows = GgufWindows::kNoLayer;
   int64_t pattern = 0;               // of GgufWindows::kPattern: every so many layers one has no window
+  bool states_local_heads = false;   // metadata have the size of heads of layers with a window, too
+  bool has_unit_scores = false;      // scores are not scaled
   bool states_score_scale = false;   // else scores are scaled by 1 / sqrt(head_dim)
   int64_t layers_of_wide_scale = 0;  // but in a model of so many layers by 1 / sqrt(hidden_size / heads)
   GgufMixture mixture{};
   GgufRope rope{};
   std::span<const GgufKey> keys{};
+  std::span<const GgufZero> zeros{};
+  std::string_view head_norm_key{};  // config.json's, which says whether heads have norms
 };
 
 }  // namespace spillway

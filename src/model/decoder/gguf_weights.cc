@@ -1,131 +1,164 @@
 // The names of a decoder's weights in GGUF: a walk over its layers, as append_layer.cc appends them.
 #include <fmt/format.h>
 
-#include <string>
 #include <utility>
-#include <vector>
 
+#include "base/math.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/gguf.h"
+#include "model/decoder/gguf_weight_list.h"
 #include "model/decoder/parts.h"
 
 namespace spillway {
-namespace {
 
-class WeightList {
- public:
-  explicit WeightList(const DecoderConfig& config)
-      : config_(config),
-        family_(config.architecture->gguf),
-        norm_shift_(static_cast<float>(config.architecture->norm.weight_shift)),
-        is_permuted_(family_.rope.turns_neighbours && config.architecture->rope.layout == ops::RopeLayout::kHalves) {
-    add("token_embd.weight", kEmbedding, {config.vocab_size, config.hidden_size});
-    for (const DecoderLayer& layer : config.layers) add_layer(layer);
-    gguf_ = name_ = "";
-    norm("output_norm", "model.norm", config.hidden_size);
-    if (!config.tie_word_embeddings) add("output.weight", kHead, {config.vocab_size, config.hidden_size});
-  }
+GgufWeightList::GgufWeightList(const DecoderConfig& config)
+    : config_(config),
+      family_(config.architecture->gguf),
+      norm_shift_(static_cast<float>(config.architecture->norm.weight_shift)),
+      is_interleaved_(family_.rope.turns_neighbours && config.architecture->rope.layout == ops::RopeLayout::kHalves) {}
 
-  [[nodiscard]] std::vector<GgufWeight> take() { return std::move(list_); }
+void GgufWeightList::add_embedding() {
+  add("token_embd.weight", kEmbedding, {config_.vocab_size, config_.hidden_size});
+}
 
- private:
-  void add_layer(const DecoderLayer& layer) {
-    gguf_ = fmt::format("blk.{}.", layer_);
-    name_ = layer_prefix(layer_++);
-    norm("attn_norm", layer.norms.before_attention, config_.hidden_size);
+void GgufWeightList::add_head() {
+  gguf_ = name_ = "";
+  norm(family_.final_norm, config_.architecture->final_norm, config_.hidden_size);
+  if (!config_.tie_word_embeddings) add("output.weight", kHead, {config_.vocab_size, config_.hidden_size});
+}
+
+void GgufWeightList::add_layer(const DecoderLayer& layer) {
+  const int64_t hidden = config_.hidden_size;
+  gguf_ = fmt::format("blk.{}.", layer_);
+  name_ = layer_prefix(layer_++);
+  norm("attn_norm", layer.norms.before_attention, hidden);
+  if (layer.convolution) {
+    add_convolution(*layer.convolution);
+  } else if (layer.delta) {
+    add_delta(*layer.delta);
+  } else {
     add_attention(layer.attention);
-    norm("post_attention_norm", layer.norms.after_attention, config_.hidden_size);
-    norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, config_.hidden_size);
-    if (layer.mixture) {
-      add_mixture(*layer.mixture);
-    } else {
-      add_feed_forward(layer.feed_forward);
-    }
-    norm("post_ffw_norm", layer.norms.after_feed_forward, config_.hidden_size);
   }
+  norm("post_attention_norm", layer.norms.after_attention, hidden);
+  norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, hidden);
+  if (!layer.mixture || !layer.norms.before_mixture.empty()) add_feed_forward(layer.feed_forward);
+  norm("post_ffw_norm_1", layer.norms.after_dense, hidden);
+  norm("pre_ffw_norm_2", layer.norms.before_mixture, hidden);
+  if (layer.mixture) add_mixture(*layer.mixture);
+  norm("post_ffw_norm_2", layer.norms.after_mixture, hidden);
+  norm("post_ffw_norm", layer.norms.after_feed_forward, hidden);
+  if (layer.has_scalar) add("layer_output_scale.weight", "layer_scalar", {1});
+}
 
-  void add_attention(const Attention& attention) {
-    const int64_t queries = attention.query_width(), keys = attention.key_width(), hidden = config_.hidden_size;
-    if (attention.is_fused) {
-      linear("attn_qkv", "self_attn.qkv_proj", queries + 2 * keys, hidden, attention.qkv_bias);
-    } else {
-      linear("attn_q", "self_attn.q_proj", queries, hidden, attention.qkv_bias, is_permuted_ ? attention.heads : 0);
-      linear("attn_k", "self_attn.k_proj", keys, hidden, attention.qkv_bias, is_permuted_ ? attention.kv_heads : 0);
-      linear("attn_v", "self_attn.v_proj", keys, hidden, attention.qkv_bias);
-    }
-    linear("attn_output", "self_attn.o_proj", hidden, queries, attention.output_bias);
-    if (!attention.head_norm) return;
-    const bool each = *attention.head_norm == HeadNorm::kEachHead;
-    norm("attn_q_norm", "self_attn.q_norm", each ? attention.head_dim : queries);
-    norm("attn_k_norm", "self_attn.k_norm", each ? attention.head_dim : keys);
-  }
+void GgufWeightList::add_attention(const Attention& attention) {
+  attention.latent ? add_latent_heads(attention) : add_heads(attention);
+  linear("attn_output", fmt::format("self_attn.{}", attention.output_proj), config_.hidden_size,
+         attention.output_width(), attention.output_bias);
+  if (attention.has_sinks) add("attn_sinks.weight", "self_attn.sinks", {attention.heads});
+  if (!attention.head_norm) return;
+  const bool each = *attention.head_norm == HeadNorm::kEachHead;
+  norm("attn_q_norm", fmt::format("self_attn.{}", attention.query_norm),
+       each ? attention.head_dim : attention.query_width());
+  norm("attn_k_norm", fmt::format("self_attn.{}", attention.key_norm),
+       each ? attention.head_dim : attention.key_width());
+}
 
-  void add_feed_forward(const FeedForward& mlp) {
-    const int64_t inner = mlp.inner, hidden = config_.hidden_size;
-    if (mlp.is_fused) {
-      linear("ffn_up", "mlp.gate_up_proj", 2 * inner, hidden, mlp.bias);
-    } else {
-      if (mlp.has_gate) linear("ffn_gate", "mlp.gate_proj", inner, hidden, mlp.bias);
-      linear("ffn_up", "mlp.up_proj", inner, hidden, mlp.bias);
-    }
-    linear("ffn_down", "mlp.down_proj", hidden, inner, mlp.bias);
-  }
+void GgufWeightList::add_heads(const Attention& attention) {
+  const int64_t queries = attention.query_width(), keys = attention.key_width(), hidden = config_.hidden_size;
+  const bool bias = attention.qkv_bias;
+  if (attention.is_fused) return linear("attn_qkv", "self_attn.qkv_proj", queries + 2 * keys, hidden, bias);
+  linear("attn_q", "self_attn.q_proj", attention.has_gate ? 2 * queries : queries, hidden, bias, attention.heads);
+  linear("attn_k", "self_attn.k_proj", keys, hidden, bias, attention.kv_heads);
+  if (!attention.values_are_keys) linear("attn_v", "self_attn.v_proj", keys, hidden, bias);
+}
 
-  void add_mixture(const Mixture& mixture) {
-    const int64_t hidden = config_.hidden_size;
-    const std::string module(mixture.module);
-    linear("ffn_gate_inp", module + ".gate", mixture.experts, hidden, false);
-    list_.back().is_f32 = true;
-    experts("ffn_gate_exps", mixture, mixture.gate_proj, mixture.inner, hidden);
-    experts("ffn_up_exps", mixture, mixture.up_proj, mixture.inner, hidden);
-    experts("ffn_down_exps", mixture, mixture.down_proj, hidden, mixture.inner);
-    if (mixture.shared_inner == 0) return;
-    linear("ffn_gate_inp_shexp", module + ".shared_expert_gate", 1, hidden, false);
-    list_.back().is_f32 = true;
-    linear("ffn_gate_shexp", module + ".shared_expert.gate_proj", mixture.shared_inner, hidden, false);
-    linear("ffn_up_shexp", module + ".shared_expert.up_proj", mixture.shared_inner, hidden, false);
-    linear("ffn_down_shexp", module + ".shared_expert.down_proj", hidden, mixture.shared_inner, false);
+// llama.cpp multiplies queries by the part of kv_b_proj that makes keys, and what heads see by the part that makes
+// values: the first is transposed, head by head.
+void GgufWeightList::add_latent_heads(const Attention& attention) {
+  const LatentHeads& latent = *attention.latent;
+  const int64_t hidden = config_.hidden_size, heads = attention.heads, rank = latent.key_rank;
+  const int64_t plain = attention.head_dim - latent.rotated, values = latent.value_dim;
+  if (latent.query_rank == 0) {
+    linear("attn_q", "self_attn.q_proj", attention.query_width(), hidden, false);
+  } else {
+    linear("attn_q_a", "self_attn.q_a_proj", latent.query_rank, hidden, attention.qkv_bias);
+    norm("attn_q_a_norm", "self_attn.q_a_layernorm", latent.query_rank);
+    linear("attn_q_b", "self_attn.q_b_proj", attention.query_width(), latent.query_rank, false);
   }
-  void experts(std::string_view gguf, const Mixture& mixture, std::string_view projection, int64_t rows,
-               int64_t columns) {
-    GgufWeight& weight = list_.emplace_back(
-        GgufWeight{.gguf = fmt::format("{}{}.weight", gguf_, gguf), .shape = {mixture.experts, rows, columns}});
-    for (int64_t expert = 0; expert < mixture.experts; ++expert)
-      weight.experts.push_back(
-          config_.names.in_files(fmt::format("{}{}.experts.{}.{}.weight", name_, mixture.module, expert, projection)));
-  }
+  linear("attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa", rank + latent.rotated, hidden, attention.qkv_bias);
+  norm("attn_kv_a_norm", "self_attn.kv_a_layernorm", rank);
+  const GgufPart both = part("self_attn.kv_b_proj.weight", {heads * (plain + values), rank});
+  const int64_t head = (plain + values) * rank;
+  GgufPart of_keys = both, of_values = both;
+  of_keys.axes = {{heads, head}, {rank, 1}, {plain, rank}};
+  of_values.first = plain * rank;
+  of_values.axes = {{heads, head}, {values, rank}, {rank, 1}};
+  add("attn_k_b.weight", {heads, rank, plain}, {of_keys});
+  add("attn_v_b.weight", {heads, values, rank}, {of_values});
+}
 
-  // Adds nothing where there is no norm.
-  void norm(std::string_view gguf, std::string_view module, int64_t width) {
-    if (module.empty()) return;
-    add(fmt::format("{}.weight", gguf), fmt::format("{}.weight", module), {width});
-    list_.back().shift = norm_shift_;
+void GgufWeightList::add_feed_forward(const FeedForward& mlp) {
+  const int64_t inner = mlp.inner, hidden = config_.hidden_size;
+  const auto module = [&](std::string_view projection) { return fmt::format("{}.{}", mlp.module, projection); };
+  if (mlp.is_fused) {
+    linear("ffn_up", module(mlp.fused_proj), 2 * inner, hidden, mlp.bias);
+  } else {
+    if (mlp.has_gate) linear("ffn_gate", module(mlp.gate_proj), inner, hidden, mlp.bias);
+    linear("ffn_up", module(mlp.up_proj), inner, hidden, mlp.bias);
   }
-  void linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,
-              int64_t permuted_heads = 0) {
-    add(fmt::format("{}.weight", gguf), fmt::format("{}.weight", module), {rows, columns});
-    list_.back().permuted_heads = permuted_heads;
-    if (!bias) return;
-    add(fmt::format("{}.bias", gguf), fmt::format("{}.bias", module), {rows});
-    list_.back().permuted_heads = permuted_heads;
-  }
-  void add(std::string_view gguf, std::string_view name, std::vector<int64_t> shape) {
-    list_.push_back({.gguf = fmt::format("{}{}", gguf_, gguf),
-                     .name = config_.names.in_files(fmt::format("{}{}", name_, name)),
-                     .shape = std::move(shape)});
-  }
+  linear("ffn_down", module(mlp.down_proj), hidden, inner, mlp.bias);
+}
 
-  const DecoderConfig& config_;
-  const GgufFamily& family_;
-  float norm_shift_;
-  bool is_permuted_;
-  int64_t layer_ = 0;
-  std::string gguf_, name_;  // prefixes
-  std::vector<GgufWeight> list_;
-};
+GgufPart GgufWeightList::part(std::string_view name, std::vector<int64_t> shape) const {
+  return {.name = config_.names.in_files(fmt::format("{}{}", name_, name)), .shape = std::move(shape)};
+}
 
-}  // namespace
+GgufPart GgufWeightList::rows(GgufPart part, int64_t first, std::vector<GgufAxis> axes) {
+  const int64_t row = div_exact(part.elems_in_files(), part.shape[0]);
+  part.first = first * row;
+  for (GgufAxis& axis : axes) axis.stride *= row;
+  part.axes = std::move(axes);
+  part.axes.push_back({row, 1});
+  return part;
+}
 
-std::vector<GgufWeight> gguf_weights(const DecoderConfig& config) { return WeightList(config).take(); }
+// llama.cpp rotates neighbouring rows of a head, Hugging Face rows i and i + size / 2. So its converter interleaves the
+// two halves of each head.
+GgufPart GgufWeightList::interleaved(GgufPart part, int64_t heads) const {
+  if (!is_interleaved_ || heads == 0) return part;
+  const int64_t head = div_exact(part.shape[0], heads);
+  return rows(std::move(part), 0, {{heads, head}, {head / 2, 1}, {2, head / 2}});
+}
+
+GgufWeight& GgufWeightList::add(std::string_view gguf, std::vector<int64_t> shape, std::vector<GgufPart> parts) {
+  return list_.emplace_back(
+      GgufWeight{.gguf = fmt::format("{}{}", gguf_, gguf), .shape = std::move(shape), .parts = std::move(parts)});
+}
+
+GgufWeight& GgufWeightList::add(std::string_view gguf, std::string_view name, const std::vector<int64_t>& shape) {
+  return add(gguf, shape, {part(name, shape)});
+}
+
+void GgufWeightList::norm(std::string_view gguf, std::string_view module, int64_t width, float shift) {
+  if (!module.empty()) add(fmt::format("{}.weight", gguf), fmt::format("{}.weight", module), {width}).shift = shift;
+}
+
+void GgufWeightList::linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,
+                            int64_t turned_heads) {
+  const auto add_part = [&](std::string_view kind, std::vector<int64_t> shape) {
+    add(fmt::format("{}.{}", gguf, kind), shape,
+        {interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads)});
+  };
+  add_part("weight", {rows, columns});
+  if (bias) add_part("bias", {rows});
+}
+
+std::vector<GgufWeight> gguf_weights(const DecoderConfig& config) {
+  GgufWeightList list(config);
+  list.add_embedding();
+  for (const DecoderLayer& layer : config.layers) list.add_layer(layer);
+  list.add_head();
+  return list.take();
+}
 
 }  // namespace spillway

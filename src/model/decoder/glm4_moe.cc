@@ -24,6 +24,19 @@ const Architecture kGlm4Moe{.name = "Glm4MoeForCausalLM",
                             .default_max_position_embeddings = 131072,
                             .norm = {.eps = 1e-5},
                             .rope = {.is_partial = true, .partial_rotary_factor = 0.5},
-                            .read = read_glm4_moe};
+                            .read = read_glm4_moe,
+                            .gguf = {.name = "glm4moe",
+                                     .norm_before_feed_forward = "post_attention_norm",
+                                     .biases = {.qkv = true, .vary = true},
+                                     .mixture = {.is_there = true,
+                                                 .experts = "n_routed_experts",
+                                                 .states_inner_width = true,
+                                                 .shared = GgufShared::kCount,
+                                                 .dense = "first_k_dense_replace",
+                                                 .states_gating = true,
+                                                 .states_scale = true,
+                                                 .states_groups = true},
+                                     .rope = {.states_size = true},
+                                     .head_norm_key = "use_qk_norm"}};
 
 }  // namespace spillway::architectures

@@ -37,6 +37,18 @@ const Architecture kGptOss{.name = "GptOssForCausalLM",
                            .default_max_position_embeddings = 131072,
                            .norm = {.eps = 1e-5},
                            .rope = {.theta = 150000},
-                           .read = read_gpt_oss};
+                           .read = read_gpt_oss,
+                           .gguf = {.name = "gpt-oss",
+                                    .norm_before_feed_forward = "post_attention_norm",
+                                    .head_size = GgufHeadSize::kWritten,
+                                    .head = GgufHead::kUntied,
+                                    .biases = {.qkv = true, .output = true},
+                                    .windows = GgufWindows::kPattern,
+                                    .pattern = 2,
+                                    .mixture = {.is_there = true,
+                                                .experts = "num_local_experts",
+                                                .states_inner_width = true,
+                                                .inner = "intermediate_size"},
+                                    .rope = {.reads_yarn_betas = true, .has_real_yarn_bounds = true}}};
 
 }  // namespace spillway::architectures

@@ -78,25 +78,35 @@ constexpr GgufKey kGraniteKeys[] = {
     {"residual_scale", "residual_multiplier", [](const DecoderConfig& config) { return config.residual_scale; }},
     {"logit_scale", "logits_scaling", [](const DecoderConfig& config) { return 1 / config.logit_scale; }}};
 
+constexpr GgufFamily kGranite3{.name = "granite",
+                               .states_vocabulary = true,
+                               .head_size = GgufHeadSize::kImplied,
+                               .heads_fill_rows = true,
+                               .biases = {.qkv = true, .output = true, .feed_forward = true, .vary = true},
+                               .states_score_scale = true,
+                               .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true},
+                               .keys = kGraniteKeys};
+
+constexpr GgufFamily with_experts(GgufFamily family) {
+  family.name = "granitemoe";
+  family.biases.feed_forward = false;
+  family.mixture = {.is_there = true, .experts = "num_local_experts"};
+  return family;
+}
+
 }  // namespace
 
 const Architecture kGranite{.name = "GraniteForCausalLM",
                             .model_type = "granite",
                             .default_max_position_embeddings = 2048,
                             .read = read_granite,
-                            .gguf = {.name = "granite",
-                                     .states_vocabulary = true,
-                                     .head_size = GgufHeadSize::kImplied,
-                                     .heads_fill_rows = true,
-                                     .biases = {.qkv = true, .output = true, .feed_forward = true, .vary = true},
-                                     .states_score_scale = true,
-                                     .rope = {.turns_neighbours = true, .reads_factors = true, .states_size = true},
-                                     .keys = kGraniteKeys}};
+                            .gguf = kGranite3};
 
 const Architecture kGraniteMoe{.name = "GraniteMoeForCausalLM",
                                .model_type = "granitemoe",
                                .default_max_position_embeddings = 2048,
-                               .read = read_granite_moe};
+                               .read = read_granite_moe,
+                               .gguf = with_experts(kGranite3)};
 
 const Architecture kGraniteMoeHybrid{
     .name = "GraniteMoeHybridForCausalLM",

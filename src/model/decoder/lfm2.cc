@@ -98,33 +98,44 @@ constexpr DecoderLayer kLayer{
                   .key_norm = "k_layernorm"},
     .feed_forward = {.module = "feed_forward", .gate_proj = "w1", .up_proj = "w3", .down_proj = "w2"}};
 
+// Returns what both kinds have in common.
+constexpr Architecture lfm2(std::string_view name, std::string_view model_type, GgufFamily gguf,
+                            void (*read)(const JsonField&, DecoderConfig&)) {
+  gguf.final_norm = "token_embd_norm";
+  gguf.state_type = "conv";
+  gguf.states_vocabulary = gguf.heads_fill_rows = true;
+  return {.name = name,
+          .model_type = model_type,
+          .default_kv_heads = 8,
+          .default_max_position_embeddings = 128000,
+          .default_pad_token_id = 0,
+          .ties_by_default = true,
+          .norm = {.eps_key = "norm_eps", .eps = 1e-5},
+          .rope = {.theta = 1e6},
+          .final_norm = "model.embedding_norm",
+          .tie_key = "tie_embedding",
+          .layer = kLayer,
+          .read = read,
+          .gguf = gguf};
+}
+
+constexpr Architecture with_inner_key(Architecture architecture, std::string_view key) {
+  architecture.inner_key = key;
+  return architecture;
+}
+
+constexpr GgufMixture kLfm2Experts{.is_there = true,
+                                   .normalises = true,
+                                   .experts = "num_experts",
+                                   .states_inner_width = true,
+                                   .dense = "num_dense_layers",
+                                   .states_gating = true,
+                                   .needs_choice_bias = true};
+
 }  // namespace
 
-const Architecture kLfm2{.name = "Lfm2ForCausalLM",
-                         .model_type = "lfm2",
-                         .default_kv_heads = 8,
-                         .default_max_position_embeddings = 128000,
-                         .default_pad_token_id = 0,
-                         .ties_by_default = true,
-                         .norm = {.eps_key = "norm_eps", .eps = 1e-5},
-                         .rope = {.theta = 1e6},
-                         .final_norm = "model.embedding_norm",
-                         .inner_key = "block_ff_dim",
-                         .tie_key = "tie_embedding",
-                         .layer = kLayer,
-                         .read = read_lfm2};
-
-const Architecture kLfm2Moe{.name = "Lfm2MoeForCausalLM",
-                            .model_type = "lfm2_moe",
-                            .default_kv_heads = 8,
-                            .default_max_position_embeddings = 128000,
-                            .default_pad_token_id = 0,
-                            .ties_by_default = true,
-                            .norm = {.eps_key = "norm_eps", .eps = 1e-5},
-                            .rope = {.theta = 1e6},
-                            .final_norm = "model.embedding_norm",
-                            .tie_key = "tie_embedding",
-                            .layer = kLayer,
-                            .read = read_lfm2_moe};
+const Architecture kLfm2 = with_inner_key(lfm2("Lfm2ForCausalLM", "lfm2", {.name = "lfm2"}, read_lfm2), "block_ff_dim");
+const Architecture kLfm2Moe =
+    lfm2("Lfm2MoeForCausalLM", "lfm2_moe", {.name = "lfm2moe", .mixture = kLfm2Experts}, read_lfm2_moe);
 
 }  // namespace spillway::architectures

@@ -29,6 +29,16 @@ const Architecture kMiniMaxM2{.name = "MiniMaxM2ForCausalLM",
                               .default_max_position_embeddings = 196608,
                               .rope = {.theta = 5e6, .is_partial = true, .has_rotary_dim = true},
                               .layer = {.attention = {.head_norm = HeadNorm::kAllHeads}},
-                              .read = read_minimax_m2};
+                              .read = read_minimax_m2,
+                              .gguf = {.name = "minimax-m2",
+                                       .head_size = GgufHeadSize::kWritten,
+                                       .head = GgufHead::kUntied,
+                                       .mixture = {.is_there = true,
+                                                   .normalises = true,
+                                                   .experts = "num_local_experts",
+                                                   .states_inner_width = true,
+                                                   .inner = "intermediate_size",
+                                                   .states_gating = true},
+                                       .rope = {.states_size = true}}};
 
 }  // namespace spillway::architectures

@@ -92,48 +92,49 @@ void read_qwen3_5_moe(const JsonField& json, DecoderConfig& config) {
   read_router_training(json, kRouterAuxLossCoef, config);
 }
 
-constexpr DecoderLayer kGatedLayer{.attention = {.head_norm = HeadNorm::kEachHead, .has_gate = true}};
-constexpr NormDefaults kNorm{.weight_shift = 1};
-constexpr RopeDefaults kQuarterRope{.is_partial = true, .partial_rotary_factor = 0.25};
+// Returns what all three have in common.
+constexpr Architecture gated_qwen(std::string_view name, std::string_view model_type, int64_t kv_heads, GgufFamily gguf,
+                                  void (*read)(const JsonField&, DecoderConfig&)) {
+  gguf.norm_before_feed_forward = "post_attention_norm";
+  gguf.state_type = "linear_attention";
+  gguf.head_size = GgufHeadSize::kWritten;
+  gguf.rope.states_size = true;
+  return {.name = name,
+          .model_type = model_type,
+          .default_kv_heads = kv_heads,
+          .default_head_dim = 256,
+          .default_max_position_embeddings = 32768,
+          .norm = {.weight_shift = 1},
+          .rope = {.is_partial = true, .partial_rotary_factor = 0.25},
+          .layer = {.attention = {.head_norm = HeadNorm::kEachHead, .has_gate = true}},
+          .read = read,
+          .gguf = gguf};
+}
+
+// Adds what Qwen3.5 has of its own, whose text_config in a larger model leaves sizes out.
+constexpr Architecture qwen3_5(Architecture architecture, const Architecture::Sizes& sizes) {
+  architecture.gguf.deals_value_heads = architecture.gguf.rope.has_sections = true;
+  architecture.has_feed_forward = sizes.intermediate_size > 0;
+  architecture.default_sizes = sizes;
+  return architecture;
+}
+
+constexpr GgufMixture kGatedExperts{
+    .is_there = true, .normalises = true, .experts = "num_experts", .states_inner_width = true};
 
 }  // namespace
 
-const Architecture kQwen3Next{.name = "Qwen3NextForCausalLM",
-                              .model_type = "qwen3_next",
-                              .default_kv_heads = 2,
-                              .default_head_dim = 256,
-                              .default_max_position_embeddings = 32768,
-                              .norm = kNorm,
-                              .rope = kQuarterRope,
-                              .layer = kGatedLayer,
-                              .read = read_qwen3_next};
-
-const Architecture kQwen35{.name = "Qwen3_5ForCausalLM",
-                           .model_type = "qwen3_5_text",
-                           .default_kv_heads = 4,
-                           .default_head_dim = 256,
-                           .default_max_position_embeddings = 32768,
-                           .norm = kNorm,
-                           .rope = kQuarterRope,
-                           .layer = kGatedLayer,
-                           .read = read_qwen3_5,
-                           .default_sizes = {.vocab_size = 248320,
-                                             .hidden_size = 4096,
-                                             .intermediate_size = 12288,
-                                             .num_hidden_layers = 32,
-                                             .num_attention_heads = 16}};
-
-const Architecture kQwen35Moe{
-    .name = "Qwen3_5MoeForCausalLM",
-    .model_type = "qwen3_5_moe_text",
-    .default_kv_heads = 2,
-    .default_head_dim = 256,
-    .default_max_position_embeddings = 32768,
-    .norm = kNorm,
-    .rope = kQuarterRope,
-    .has_feed_forward = false,
-    .layer = kGatedLayer,
-    .read = read_qwen3_5_moe,
-    .default_sizes = {.vocab_size = 248320, .hidden_size = 2048, .num_hidden_layers = 40, .num_attention_heads = 16}};
+const Architecture kQwen3Next = gated_qwen("Qwen3NextForCausalLM", "qwen3_next", 2,
+                                           {.name = "qwen3next", .mixture = kGatedExperts}, read_qwen3_next);
+const Architecture kQwen35 = qwen3_5(
+    gated_qwen("Qwen3_5ForCausalLM", "qwen3_5_text", 4, {.name = "qwen35"}, read_qwen3_5), {.vocab_size = 248320,
+                                                                                            .hidden_size = 4096,
+                                                                                            .intermediate_size = 12288,
+                                                                                            .num_hidden_layers = 32,
+                                                                                            .num_attention_heads = 16});
+const Architecture kQwen35Moe =
+    qwen3_5(gated_qwen("Qwen3_5MoeForCausalLM", "qwen3_5_moe_text", 2, {.name = "qwen35moe", .mixture = kGatedExperts},
+                       read_qwen3_5_moe),
+            {.vocab_size = 248320, .hidden_size = 2048, .num_hidden_layers = 40, .num_attention_heads = 16});
 
 }  // namespace spillway::architectures

@@ -187,6 +187,9 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
       break;
   }
   if (place.architecture.rope.scales_queries) read_query_scale(place, rope);
+  if (const JsonField sections = place.inner["mrope_section"];
+      place.architecture.gguf.rope.has_sections && !sections.is_null())
+    rope.mrope_section = sections.integers(0, ops::kMaxHeadSize);
   return rope;
 }
 

@@ -30,8 +30,10 @@ struct RopeConfig {
   bool truncate = true;                          // yarn: the range of blended frequencies has whole bounds
   // longrope: what each frequency is divided by in sequences up to the original length, and in longer ones.
   std::vector<double> short_factor, long_factor;
-  double attention_factor = 1;      // of cos and sin: yarn, longrope
-  double mscale_all_dim = 0;        // yarn: attention_factor follows from it; 0: none
+  double attention_factor = 1;  // of cos and sin: yarn, longrope
+  double mscale_all_dim = 0;    // yarn: attention_factor follows from it; 0: none
+  // The pairs of elements that turn by time, by height and by width of an image; the positions of text are all three.
+  std::vector<int64_t> mrope_section = {11, 11, 10};
   double llama_4_scaling_beta = 0;  // queries grow with the logarithm of their position; 0: they do not
 };
 

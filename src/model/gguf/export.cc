@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,33 +27,60 @@ namespace fs = std::filesystem;
 
 constexpr uint32_t kQuantisationVersion = 2;  // of ggml's block encodings
 
-// Adds to every value what GGUF has more.
-std::vector<float> shifted(std::vector<float> values, float shift) {
-  if (shift != 0)
-    for (float& value : values) value += shift;
-  return values;
-}
-
-// Into llama.cpp's order of rows. `shape`: of the whole weight.
-std::vector<float> interleaved(std::vector<float> values, const std::vector<int64_t>& shape, int64_t heads) {
-  if (heads == 0) return values;
-  const int64_t head_dim = div_exact(shape[0], heads);
-  const int64_t row = static_cast<int64_t>(values.size()) / shape[0];
-  std::vector<float> result(values.size());
-  for (int64_t head = 0; head < heads; ++head) {
-    const int64_t at = head * head_dim * row;
-    interleave_halves(values.data() + at, result.data() + at, head_dim, row);
-  }
+// Returns the elements of a view in its order. Takes those of the tensor that it is of.
+std::vector<float> viewed(const GgufPart& part, std::vector<float> values) {
+  if (part.axes.empty()) return values;
+  auto result = make_vector<float>(part.elems());
+  part.gather(values.data(), result.data());
   return result;
 }
+
+// The weights of a folder, of which the last one stays in memory: several tensors of GGUF may be made of it.
+class SourceWeights {
+ public:
+  SourceWeights(const MergedWeights& merged, ThreadPool& pool) : merged_(merged), pool_(pool) {}
+
+  // Returns the values of a part of `weight`, as GGUF has them. `is_last`: the tensor is not asked for again.
+  [[nodiscard]] std::vector<float> read(const GgufWeight& weight, const GgufPart& part, bool is_last) {
+    if (name_ != part.name) {
+      values_ = {};
+      values_ = merged_.read(*merged_.find(part.name), pool_);
+      name_ = part.name;
+    }
+    std::vector<float> result = is_last ? viewed(part, std::move(values_)) : viewed(part, values_);
+    if (is_last) name_.clear();
+    weight.to_gguf(result);
+    return result;
+  }
+
+ private:
+  const MergedWeights& merged_;
+  ThreadPool& pool_;
+  std::string name_;
+  std::vector<float> values_;
+};
 
 std::string name_of(const fs::path& folder) {
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
   return name.empty() ? without_trailing_slash(fs::absolute(folder)).lexically_normal().filename().string() : name;
 }
 
+// Throws InputError for a weight of the model that would be lost without a word.
+void check_is_whole(const GgufDescription& description, const ParameterTable& parameters, const fs::path& folder) {
+  std::set<std::string_view> held;
+  for (const GgufWeight& weight : description.weights)
+    for (const GgufPart& part : weight.parts) held.insert(part.name);
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_of_model() || held.contains(parameter.source.name)) continue;
+    throw input_error(folder.string(), "expected the weights of a {} as llama.cpp has it, got {} as well; {}",
+                      description.model.architecture, parameter.source.name, "use the folder itself");
+  }
+}
+
 GgufDescription description_of(const Model& model, const fs::path& folder) {
-  return gguf_description(model.config_json(folder), (folder / "config.json").string(), folder);
+  GgufDescription result = gguf_description(model.config_json(folder), (folder / "config.json").string(), folder);
+  check_is_whole(result, parameters_of(model), folder);
+  return result;
 }
 
 GgufMetadata general_metadata(const GgufDescription& description, const fs::path& folder, std::string_view kind) {
@@ -99,9 +126,9 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   for (const GgufConstant& constant : description.constants)
     tensors.push_back({constant.name, GgufType::kF32, {std::ssize(constant.values)}});
   for (const GgufWeight& weight : weights) {
-    for (const std::string& name : weight.names()) {
-      const TensorSpec* stored = merged.find(name);
-      SPILLWAY_CHECK(stored != nullptr && stored->shape == weight.shape_in_files(), "{} of {}", name, model.string());
+    for (const GgufPart& part : weight.parts) {
+      const TensorSpec* stored = merged.find(part.name);
+      SPILLWAY_CHECK(stored != nullptr && stored->shape == part.shape, "{} of {}", part.name, model.string());
     }
     tensors.push_back({weight.gguf, tensor_type(weight, description.model, *options.type), weight.shape});
   }
@@ -109,11 +136,15 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   Tally tally(tensors, options);
   ThreadPool pool(available_cpus());
   for (const GgufConstant& constant : description.constants) writer.append(constant.values);
+  SourceWeights sources(merged, pool);
   for (size_t i = 0; i < weights.size(); ++i) {
-    const GgufWeight& weight = weights[i];
-    for (const std::string& name : weight.names()) {
-      std::vector<float> values = shifted(merged.read(*merged.find(name), pool), weight.shift);
-      writer.append(interleaved(std::move(values), weight.shape, weight.permuted_heads), &pool);
+    const std::vector<GgufPart>& parts = weights[i].parts;
+    for (size_t j = 0; j < parts.size(); ++j) {
+      const GgufPart* next = j + 1 < parts.size()     ? &parts[j + 1]
+                             : i + 1 < weights.size() ? &weights[i + 1].parts.front()
+                                                      : nullptr;
+      const bool is_last = next == nullptr || next->name != parts[j].name;
+      writer.append(sources.read(weights[i], parts[j], is_last), &pool);
     }
     tally.add(tensors[i + description.constants.size()]);
   }
@@ -125,11 +156,20 @@ namespace {
 
 // A factor of the adapter, as it goes into the file.
 struct Factor {
-  std::string name;  // of the adapter's tensor
-  std::vector<int64_t> shape;
-  int64_t permuted_heads = 0;
+  std::string name;             // of the adapter's tensor
+  std::vector<GgufPart> views;  // of it, one behind the other
   double scale = 1;
 };
+
+// Returns the views of a factor that the tensor needs: all of B's rows, or A once.
+std::vector<GgufPart> views_of(const GgufWeight& weight, char which, int64_t rank) {
+  std::vector<GgufPart> views;
+  for (const GgufPart& part : weight.parts) {
+    views.push_back(view_of_factor(part, which, rank));
+    if (which == 'A') break;
+  }
+  return views;
+}
 
 void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
   if (lora.modules_to_save.empty() && lora.target_parameters.empty() && !lora.dora) return;
@@ -139,6 +179,15 @@ void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
                     lora.dora                         ? "DoRA's magnitudes"
                     : !lora.target_parameters.empty() ? "target_parameters"
                                                       : "modules_to_save");
+}
+
+// Throws InputError for a module whose matrix llama.cpp has as a stack of matrices, on which it reads no factors.
+void check_is_matrix(const GgufWeight& weight, const std::string& module, const fs::path& adapter) {
+  if (weight.shape.size() == 2) return;
+  throw input_error((adapter / "adapter_config.json").string(),
+                    "expected target_modules that llama.cpp has as matrices, got {}, which becomes {}; export the "
+                    "merged model (--gguf)",
+                    module, weight.gguf);
 }
 
 // Returns the alpha for the file. llama.cpp scales a product by the file's alpha over the rank of the factor, or by 1
@@ -171,27 +220,29 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
   std::vector<Factor> factors;
   std::vector<GgufTensorSpec> tensors;
   for (const GgufWeight& weight : description.weights) {
-    const Parameter* base = parameters.find_written(weight.name);
+    const Parameter* base = parameters.find_written(weight.parts.front().name);
     if (base == nullptr || base->role != ParameterRole::kLinear) continue;
     for (const char which : {'A', 'B'}) {
       const Parameter* factor = parameters.find(lora_name(base->module, which));
       if (factor == nullptr) continue;
+      check_is_matrix(weight, base->module, adapter);
       const bool is_b = which == 'B';
-      factors.push_back({factor->name, factor->shape.dims(), is_b ? weight.permuted_heads : 0,
-                         is_b ? left_scale(lora, base->module) : 1});
+      const int64_t rank = lora.rank_of(base->module);
+      factors.push_back({factor->name, views_of(weight, which, rank), is_b ? left_scale(lora, base->module) : 1});
+      const std::vector<int64_t> shape = {is_b ? weight.shape[0] : rank, is_b ? rank : weight.shape[1]};
       tensors.push_back({fmt::format("{}.lora_{}", weight.gguf, is_b ? 'b' : 'a'),
-                         plain_tensor_type(factors.back().shape, options.type->type), factors.back().shape});
+                         plain_tensor_type(shape, options.type->type), shape});
     }
   }
   GgufWriter writer(file, metadata, tensors);
   Tally tally(tensors, options);
   for (size_t i = 0; i < factors.size(); ++i) {
     const Factor& factor = factors[i];
-    auto values = make_vector<float>(tensors[i].elems());
+    auto values = make_vector<float>(factor.views.front().elems_in_files());
     stored.read(factor.name, DType::kF32, values.data());
     if (factor.scale != 1)
       for (float& value : values) value = static_cast<float>(value * factor.scale);
-    writer.append(interleaved(std::move(values), factor.shape, factor.permuted_heads));
+    for (const GgufPart& view : factor.views) writer.append(viewed(view, values));
     tally.add(tensors[i]);
   }
   writer.commit();

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -28,41 +32,57 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kCommand = "import";
 
-// The conversion of a tensor.
-struct Transfer {
+// A view of a tensor to write, and where its elements are in the file.
+struct Piece {
   const GgufTensor* from = nullptr;
-  TensorSpec to;
-  int64_t first_row = 0;       // of `from`, which is that of all experts where `to` is that of one
-  int64_t permuted_heads = 0;  // > 0: rows are put back into Hugging Face's order, head by head
-  float shift = 0;             // is subtracted from every value
+  int64_t first_row = 0;  // of `from`
+  const GgufWeight* weight = nullptr;
+  const GgufPart* part = nullptr;
 };
+
+// A tensor to write, and the pieces that it is made of.
+struct Transfer {
+  TensorSpec to;
+  std::vector<Piece> pieces;
+};
+
+const GgufTensor& find_weight(const GgufFile& file, const GgufWeight& weight) {
+  const GgufTensor* tensor = file.find_tensor(weight.gguf);
+  if (tensor != nullptr && tensor->shape == weight.shape) return *tensor;
+  throw input_error(file.path().string(), "expected a tensor {} of [{}], got {}; use another file of the model",
+                    weight.gguf, fmt::join(weight.shape, ", "),
+                    tensor == nullptr ? "none" : fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
+}
+
+// Returns true for a tensor of a layer behind the model's own.
+bool is_unread(const GgufFile& file, std::string_view name, int64_t layers) {
+  constexpr std::string_view kStart = "blk.";
+  int64_t layer = 0;
+  if (unread_gguf_layers(file) == 0 || !name.starts_with(kStart)) return false;
+  const auto [end, error] = std::from_chars(name.data() + kStart.size(), name.data() + name.size(), layer);
+  return error == std::errc() && layer >= layers;
+}
 
 // Every weight of the model, found in the file.
 std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& description, DType dtype) {
   std::vector<Transfer> list;
+  std::map<std::string_view, size_t> places;                        // in `list`
   std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // of ones it says nothing
   for (const GgufConstant& constant : description.constants) used.insert(constant.name);
   for (const GgufWeight& weight : description.weights) {
-    const GgufTensor* tensor = file.find_tensor(weight.gguf);
-    if (tensor == nullptr || tensor->shape != weight.shape) {
-      throw input_error(file.path().string(), "expected a tensor {} of [{}], got {}; use another file of the model",
-                        weight.gguf, fmt::join(weight.shape, ", "),
-                        tensor == nullptr ? "none" : fmt::format("[{}]", fmt::join(tensor->shape, ", ")));
-    }
+    const GgufTensor& tensor = find_weight(file, weight);
     used.insert(weight.gguf);
     int64_t first_row = 0;
-    for (const std::string& name : weight.names()) {
-      list.push_back({.from = tensor,
-                      .to = {name, dtype, weight.shape_in_files()},
-                      .first_row = first_row,
-                      .permuted_heads = weight.permuted_heads,
-                      .shift = weight.shift});
-      first_row += list.back().to.elems() / tensor->row_elems();
+    for (const GgufPart& part : weight.parts) {
+      const auto [place, is_new] = places.emplace(part.name, list.size());
+      if (is_new) list.push_back({.to = {part.name, dtype, part.shape}});
+      list[place->second].pieces.push_back({&tensor, first_row, &weight, &part});
+      first_row += part.elems() / tensor.row_elems();
     }
   }
   // A tensor that config.json says nothing about would be lost without a word.
   for (const auto& [name, tensor] : file.tensors()) {
-    if (used.contains(name)) continue;
+    if (used.contains(name) || is_unread(file, name, description.model.layers)) continue;
     throw input_error(file.path().string(),
                       "expected only the tensors of its architecture, got {} as well; use the model's original folder",
                       quote(name));
@@ -70,36 +90,44 @@ std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& 
   return list;
 }
 
-void copy_permuted(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
-  const GgufTensor& tensor = *transfer.from;
-  const bool vector = tensor.shape.size() == 1;
-  const int64_t head_dim = div_exact(tensor.shape[0], transfer.permuted_heads);
-  const int64_t row = vector ? 1 : tensor.row_elems();
-  auto head = make_vector<float>(head_dim * row);
-  std::vector<float> parted(head.size()), biases;
-  if (vector) {
-    resize(biases, tensor.elems());
-    file.read_rows(tensor, 0, 1, biases.data());
-  }
-  for (int64_t h = 0; h < transfer.permuted_heads; ++h) {
-    if (!vector) file.read_rows(tensor, h * head_dim, head_dim, head.data());
-    part_halves(vector ? biases.data() + h * head_dim : head.data(), parted.data(), head_dim, row);
-    writer.append(transfer.to.name, parted.data(), DType::kF32, head_dim * row);
-  }
-}
-
-void copy_plain(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
+// Calls take(values, number of the first, count) for the elements of a piece, some at a time.
+template <typename Take>
+void read_piece(const GgufFile& file, const Piece& piece, const Take& take) {
   constexpr int64_t kChunkElems = int64_t{1} << 20;
-  const GgufTensor& tensor = *transfer.from;
-  const int64_t row = tensor.row_elems(), rows = transfer.to.elems() / row;
+  const int64_t row = piece.from->row_elems(), rows = piece.part->elems() / row;
   const int64_t most = std::clamp<int64_t>(kChunkElems / row, 1, rows);
   auto values = make_vector<float>(most * row);
   for (int64_t first = 0; first < rows; first += most) {
     const int64_t count = std::min(most, rows - first);
-    file.read_rows(tensor, transfer.first_row + first, count, values.data());
-    for (float& value : values) value -= transfer.shift;
-    writer.append(transfer.to.name, values.data(), DType::kF32, count * row);
+    file.read_rows(*piece.from, piece.first_row + first, count, values.data());
+    const std::span<float> read(values.data(), static_cast<size_t>(count * row));
+    piece.weight->to_files(read);
+    take(read, first * row);
   }
+}
+
+// A tensor that lies in the file as it will lie in the folder goes through in pieces; any other is put together.
+void write_transfer(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
+  const std::string& name = transfer.to.name;
+  const Piece& only = transfer.pieces.front();
+  if (transfer.pieces.size() == 1 && only.part->axes.empty()) {
+    read_piece(file, only, [&](std::span<const float> values, int64_t) {
+      writer.append(name, values.data(), DType::kF32, std::ssize(values));
+    });
+    return;
+  }
+  auto result = make_vector<float>(transfer.to.elems());
+  int64_t done = 0;
+  for (const Piece& piece : transfer.pieces) {
+    auto view = make_vector<float>(piece.part->elems());
+    read_piece(file, piece, [&](std::span<const float> values, int64_t first) {
+      std::copy(values.begin(), values.end(), view.begin() + first);
+    });
+    piece.part->scatter(view.data(), result.data());
+    done += piece.part->elems();
+  }
+  SPILLWAY_CHECK(done == transfer.to.elems(), "{} of {} elements of {}", done, transfer.to.elems(), name);
+  writer.append(name, result.data(), DType::kF32, done);
 }
 
 // GGUF promises UTF-8; the JSON library throws where a file breaks that promise.
@@ -139,6 +167,7 @@ void check_is_carried(const GgufFile& file, const GgufMetadata& carried) {
   for (const auto& [key, value] : carried) {
     const auto found = file.metadata().find(key);
     if (found == file.metadata().end() || is_same(value, found->second)) continue;
+    if (key.ends_with(".block_count") && unread_gguf_layers(file) > 0) continue;
     throw input_error(file.path().string(),
                       "expected {} as a model of its architecture has it, got another value; use the model's original "
                       "folder",
@@ -177,7 +206,7 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   SafetensorsFolderWriter writer(out.path(), specs, options.max_shard_bytes);
   int64_t done = 0;
   for (const Transfer& transfer : transfers) {
-    transfer.permuted_heads > 0 ? copy_permuted(file, transfer, writer) : copy_plain(file, transfer, writer);
+    write_transfer(file, transfer, writer);
     done += transfer.to.bytes();
     if (options.progress) options.progress(done, report.bytes);
   }

@@ -156,6 +156,25 @@ TEST_CASE("a SentencePiece vocabulary gets merges, byte fallback and a BOS") {
   CHECK(merges == std::vector<std::string>{"l l", "h e", "he llo", "ll o", "▁ hello"});
 }
 
+TEST_CASE("a Gemma 4's vocabulary has the merges that its file lists, and no space before texts") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "vocabulary.gguf";
+  const std::vector<std::string> tokens = {"<pad>", "<bos>", "a", "▁", "b", "ab", "▁a"};
+  GgufWriter writer(file,
+                    {{"general.architecture", "gemma4"},
+                     {"tokenizer.ggml.model", "gemma4"},
+                     {"tokenizer.ggml.tokens", tokens},
+                     {"tokenizer.ggml.token_type", std::vector<int32_t>{3, 3, 1, 1, 1, 1, 1}},
+                     {"tokenizer.ggml.bos_token_id", uint32_t{1}},
+                     {"tokenizer.ggml.merges", std::vector<std::string>{"▁ a", "a b"}}},
+                    {});
+  writer.commit();
+  const GgufTokenizerFiles files = convert_gguf_tokenizer(GgufFile(file));
+  CHECK(files.tokenizer["model"]["merges"] == nlohmann::json{"▁ a", "a b"});
+  CHECK(files.tokenizer["normalizer"]["type"] == "Replace");
+  CHECK(files.tokenizer["post_processor"]["single"][0]["SpecialToken"]["id"] == "<bos>");
+}
+
 TEST_CASE("merges come best score first, then with the longest left part") {
   const std::vector<std::string> pieces = {"a", "b", "ab", "aab", "aa", "é", "aé", "<x>", "x"};
   const std::vector<double> scores = {0, 0, -3, -1, -3, 0, -3, 0, 0};
@@ -188,7 +207,7 @@ TEST_CASE("files that cannot become a folder are refused before anything is writ
     CHECK_FALSE(fs::exists(folder.path() / "model"));
   };
   refused("qwen2.gguf", std::string("\5\0\0\0\0\0\0\0qwen2", 13), std::string("\5\0\0\0\0\0\0\0qwen9", 13),
-          "qwen2, qwen2moe, qwen3, qwen3moe, seed_oss or smollm3, got 'qwen9'");
+          "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss or smollm3, got 'qwen9'");
   refused("qwen2.gguf", "blk.1.ffn_up.weight", "blk.1.ffn_xp.weight",
           "expected a tensor blk.1.ffn_up.weight of [24, 16], got none");
   refused("qwen2.gguf", "tokenizer.ggml.tokens", "tokenizer.ggml.tokenz",

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -38,6 +40,11 @@ bool is_70b(const GgufModel& model) {
 // Queries and keys in one matrix with values count as values.
 bool holds_values(std::string_view name) {
   return name.ends_with(".attn_v.weight") || name.ends_with(".attn_qkv.weight");
+}
+
+// Returns the number of layers before this one in an ascending list.
+int64_t place_of(int64_t layer, const std::vector<int64_t>& layers) {
+  return std::lower_bound(layers.begin(), layers.end(), layer) - layers.begin();
 }
 
 GgufType for_rows(GgufType type, int64_t row) {
@@ -78,7 +85,10 @@ GgufType type_in_mixture(std::string_view name, const GgufModel& model, GgufType
   if (is_like_mixtral && name.ends_with(".attn_output.weight")) return GgufType::kQ5_K;
   const bool is_down = name.find(".ffn_down") != std::string_view::npos;  // of experts, too
   if (!is_down && !holds_values(name)) return usual;
-  if (has_more_bits(layer_number(name), model.layers)) return GgufType::kQ6_K;
+  const int64_t layer = layer_number(name);
+  const bool matters = is_down ? has_more_bits(layer, model.layers)
+                               : has_more_bits(place_of(layer, model.value_layers), std::ssize(model.value_layers));
+  if (matters) return GgufType::kQ6_K;
   return is_70b(model) && !is_down ? GgufType::kQ5_K : usual;
 }
 

@@ -169,7 +169,8 @@ Pipeline byte_level_pipeline(const GgufFile& file, const Vocabulary& vocabulary)
   return pipeline;
 }
 
-Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabulary, std::optional<int64_t> unknown) {
+// Returns the merges that the scores of pieces stand for.
+std::vector<std::string> scored_merges(const GgufFile& file, const Vocabulary& vocabulary) {
   const auto& scores = file.get<std::vector<double>>("tokenizer.ggml.scores");
   if (scores.size() < vocabulary.tokens.size()) {
     throw input_error(file.path().string(), "expected a score for each of {} tokens, got {}; convert the model again",
@@ -181,8 +182,21 @@ Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabula
   std::vector<bool> usable;
   for (const int64_t kind : vocabulary.kinds)
     usable.push_back(kind == kGgufNormal || kind == kGgufUserDefined || kind == kGgufUnused);
+  return merges_from_scores(vocabulary.tokens, scores, usable);
+}
+
+// Returns the merges of a file that lists them.
+std::vector<std::string> listed_merges(const GgufFile& file, const Vocabulary& vocabulary) {
+  const auto& merges = file.get<std::vector<std::string>>("tokenizer.ggml.merges");
+  check_merges(file, vocabulary, merges);
+  return merges;
+}
+
+// `lists_merges`: Gemma 4's files do, and have no space before each text.
+Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabulary, std::optional<int64_t> unknown,
+                                bool lists_merges) {
   const bool* stated = file.find<bool>("tokenizer.ggml.add_space_prefix");
-  const bool space_prefix = stated == nullptr || *stated;
+  const bool space_prefix = stated == nullptr ? !lists_merges : *stated;
   const bool bytes = std::count(vocabulary.kinds.begin(), vocabulary.kinds.end(), kGgufByte) == 256;
 
   Pipeline pipeline;
@@ -197,7 +211,8 @@ Pipeline sentencepiece_pipeline(const GgufFile& file, const Vocabulary& vocabula
     steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   }
   pipeline.decoder = {{"type", "Sequence"}, {"decoders", steps}};
-  pipeline.model = bpe_model(vocabulary, merges_from_scores(vocabulary.tokens, scores, usable));
+  pipeline.model =
+      bpe_model(vocabulary, lists_merges ? listed_merges(file, vocabulary) : scored_merges(file, vocabulary));
   if (unknown) pipeline.model["unk_token"] = nth(vocabulary.tokens, *unknown);
   pipeline.model["fuse_unk"] = true;
   pipeline.model["byte_fallback"] = bytes;
@@ -224,17 +239,17 @@ Json chat_templates(const GgufFile& file) {
 
 GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file) {
   const std::string kind = file.get<std::string>("tokenizer.ggml.model");
-  if (kind != "gpt2" && kind != "llama") {
-    throw input_error(file.path().string(), "expected a tokenizer of the kind gpt2 or llama, got {}; use another model",
-                      quote(kind));
+  if (kind != "gpt2" && kind != "llama" && kind != "gemma4") {
+    throw input_error(file.path().string(),
+                      "expected a tokenizer of the kind gpt2, llama or gemma4, got {}; use another model", quote(kind));
   }
   const Vocabulary vocabulary = read_vocabulary(file);
   const auto id = [&](std::string_view key) { return token_id(file, key, vocabulary); };
   const auto bos = id("tokenizer.ggml.bos_token_id"), eos = id("tokenizer.ggml.eos_token_id");
   const auto unknown = id("tokenizer.ggml.unknown_token_id"), pad = id("tokenizer.ggml.padding_token_id");
 
-  Pipeline pipeline =
-      kind == "gpt2" ? byte_level_pipeline(file, vocabulary) : sentencepiece_pipeline(file, vocabulary, unknown);
+  Pipeline pipeline = kind == "gpt2" ? byte_level_pipeline(file, vocabulary)
+                                     : sentencepiece_pipeline(file, vocabulary, unknown, kind == "gemma4");
   const bool* add_bos = file.find<bool>("tokenizer.ggml.add_bos_token");
   const bool* add_eos = file.find<bool>("tokenizer.ggml.add_eos_token");
   const bool with_bos = add_bos != nullptr ? *add_bos : pipeline.add_bos;

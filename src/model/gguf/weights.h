@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,29 +17,48 @@ namespace spillway {
 struct GgufModel {
   std::string architecture;  // as GGUF names it: "llama"
   int64_t layers = 0, heads = 0, kv_heads = 0, vocabulary = 0;
-  bool tied = false;    // no output.weight: the head is the embedding
-  int64_t experts = 0;  // of a mixture
+  bool tied = false;                    // no output.weight: the head is the embedding
+  int64_t experts = 0;                  // of a mixture
+  std::vector<int64_t> value_layers{};  // those with a matrix of values, in their order
 };
 
-// A tensor under both names, and what becomes of its values.
-struct GgufWeight {
-  std::string gguf;            // "blk.0.attn_q.weight"
-  std::string name;            // in a model's files: "model.layers.0.self_attn.q_proj.weight"
-  std::vector<int64_t> shape;  // outermost first
-  int64_t permuted_heads = 0;  // > 0: the rows of each of so many heads are interleaved in GGUF
-  float shift = 0;             // is added to every value in GGUF
-  bool is_f32 = false;         // whatever the type of the file: routers
-  // The names in a model's files of one projection of each expert, in place of `name`: the tensor has them one behind
-  // the other.
-  std::vector<std::string> experts{};
+// An axis of a view: `count` positions, `stride` elements apart.
+struct GgufAxis {
+  int64_t count = 0, stride = 0;
+};
 
-  // Returns the tensors of a model's files that it is made of, and the shape of each.
-  [[nodiscard]] std::vector<std::string> names() const {
-    return experts.empty() ? std::vector<std::string>{name} : experts;
-  }
-  [[nodiscard]] std::vector<int64_t> shape_in_files() const {
-    return {shape.begin() + (experts.empty() ? 0 : 1), shape.end()};
-  }
+// A view of a tensor of a model's files: its elements in the order in which GGUF has them.
+struct GgufPart {
+  std::string name;              // "model.layers.0.self_attn.q_proj.weight"
+  std::vector<int64_t> shape;    // in the files, outermost first
+  int64_t first = 0;             // the element at which the view begins
+  std::vector<GgufAxis> axes{};  // outermost first; empty: the whole tensor as it lies
+
+  // Return the number of elements of the view, and of the tensor.
+  [[nodiscard]] int64_t elems() const;
+  [[nodiscard]] int64_t elems_in_files() const;
+  // Copies the view's elements out of the tensor's, `from`, or back into them.
+  void gather(const float* from, float* to) const;
+  void scatter(const float* from, float* to) const;
+};
+
+// Returns the view of a factor of an adapter on the matrix that `part` is of, [out_features, in_features]: of B
+// [out_features, rank] the rows as they are ordered in GGUF, or of A [rank, in_features] the columns. REQUIRES: no axis
+// crosses rows.
+[[nodiscard]] GgufPart view_of_factor(const GgufPart& part, char which, int64_t rank);
+
+// A tensor of GGUF, what it is made of, and what becomes of its values.
+struct GgufWeight {
+  std::string gguf;             // "blk.0.attn_q.weight"
+  std::vector<int64_t> shape;   // in GGUF, outermost first
+  std::vector<GgufPart> parts;  // one behind the other, each of whole rows
+  float shift = 0;              // is added to every value in GGUF
+  bool is_rate = false;         // GGUF has -exp of every value
+  bool is_f32 = false;          // whatever the type of the file: routers, convolutions, biases of experts
+
+  // Convert values of the files to those of GGUF, and back: -exp comes back to within its rounding.
+  void to_gguf(std::span<float> values) const;
+  void to_files(std::span<float> values) const;
 };
 
 // A tensor that only GGUF has: what config.json says in numbers.
@@ -55,10 +75,8 @@ struct GgufDescription {
   std::vector<GgufConstant> constants;
 };
 
-// Convert between the orders of a head's rows, [head_dim, row]. llama.cpp rotates neighbouring rows of a head, Hugging
-// Face rows i and i + size / 2. So its converter interleaves the two halves of each head, and an import separates them.
-void part_halves(const float* from, float* to, int64_t head_dim, int64_t row);
-void interleave_halves(const float* from, float* to, int64_t head_dim, int64_t row);
+// Returns the number of layers behind the model's own, which predict several tokens and which nothing here reads.
+[[nodiscard]] int64_t unread_gguf_layers(const GgufFile& file);
 
 // Returns the description of the model with this config.json; `where` names that in errors, and the files of `folder`
 // say how the weights of a text model inside a larger one are called. Throws InputError naming the key for what
