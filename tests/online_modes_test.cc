@@ -187,13 +187,13 @@ TEST_CASE("a job whose model has layers with a state is measured with rows that 
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) fs::copy_file(tokenizer / file, model / file);
   for (const char* name : {"lfm2", "qwen3_next", "granitemoehybrid"}) {
     CAPTURE(std::string(name));
-    auto json = nlohmann::json::parse(read_file(goldens / "models" / name / "config.json", 1 << 20));
-    json["vocab_size"] = 420;
-    write_file(model / "config.json", json.dump());
-    const train::Job job = train::make_job(
-        golden_config(goldens / "online_rl/cases/rloo_lora", folder.path() / "out",
-                      {{"base_model", model.string()}, {"lora_model_dir", "null"}, reward_functions()}),
-        Machine{});
+    auto keys = nlohmann::json::parse(read_file(goldens / "models" / name / "config.json", 1 << 20));
+    keys["vocab_size"] = 420;
+    write_file(model / "config.json", keys.dump());
+    const train::Job job =
+        train::make_job(golden_config(goldens / "online_rl/cases/rloo_lora", folder.path() / "out",
+                                      {{"base_model", model.string()}, {"lora_model_dir", "null"}, reward_functions()}),
+                        Machine{});
     const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
     Machine machine{.threads = 2};
     const FixedCpuShare quiet(1);

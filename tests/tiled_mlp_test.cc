@@ -15,7 +15,7 @@ using namespace spillway::testing;
 
 namespace {
 
-// Of the 48 tokens for which a tiny job has room; the golden batches fill fewer.
+// A tiny job has room for 48 tokens, of which the golden batches fill fewer.
 constexpr int64_t kTiles = 3;
 
 TinySetup tiled(TinySetup setup) {
@@ -27,7 +27,8 @@ TinyOutcome tiled_outcome(const std::string& model, const TinySetup& setup, cons
   return ModeJobs(setup, model).outcome(kPlainJob + lines);
 }
 
-// Of a plan for LoRA that recomputes a model whose feed-forward part is 64 times as wide as its stream.
+// Returns the device memory of a plan for LoRA that recomputes a model whose feed-forward part is 64 times as wide as
+// its stream.
 int64_t device_bytes_in(int64_t tiles) {
   TinySetup setup{.adapter = "adapter", .config_overrides = R"({"intermediate_size": 2048})"};
   setup.start = LoraStart::kUniform;

@@ -7,8 +7,9 @@
 
 namespace spillway {
 
-// Equal for two looks at a path between which nobody wrote into the file, and unequal where somebody did, but for writes
-// within a tick of the kernel's clock (some 4 ms). No program can set `status_changed` back; copies that keep times
+// Equal for two looks at a path between which nobody wrote into the file, and unequal where somebody did, but for
+// writes within a tick of the kernel's clock (some 4 ms). No program can set `status_changed` back; copies that keep
+// times
 // (`cp -p`, `rsync -t`) and `touch -d` set `modified`.
 struct FileVersion {
   int64_t bytes = 0;

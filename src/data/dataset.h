@@ -54,8 +54,8 @@ struct Preparation {
 [[nodiscard]] InputError no_rows(std::span<const DatasetConfig> configs, const DatasetSummary& summary);
 
 // The keys are rows_read, truncated, rows, tokens, tokens_cut, tokens_too_long, left_out (left_out_parts.h),
-// joined_prompts, answers: [{rows, with_end}, ...], ends, lengths (length_tally.h), dropped: {empty, too_short, too_long,
-// no_targets, duplicate}.
+// joined_prompts, answers: [{rows, with_end}, ...], ends, lengths (length_tally.h), dropped: {empty, too_short,
+// too_long, no_targets, duplicate}.
 [[nodiscard]] nlohmann::ordered_json to_json(const DatasetSummary& summary);
 // Reads the output of to_json(); throws nlohmann::json::exception for anything else.
 [[nodiscard]] DatasetSummary summary_from_json(const nlohmann::ordered_json& json);

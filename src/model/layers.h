@@ -63,9 +63,9 @@ class Layers {
   ValueId constant(std::string name, std::vector<float> content);
   // Appends the operations that compute rows from the same rows of several values, and returns them.
   using AppendRows = std::function<ValueId(const std::vector<ValueId>& rows)>;
-  // Returns append(values), computed for one tile of rows after the other as ModelOptions::mlp_tiles says. The last tile
-  // comes first, so that the backward pass takes the first one first, and gradients of weights are sums in the order of
-  // the tokens. REQUIRES: append() takes each row by itself; the values are [T, D] and follow one axis.
+  // Returns append(values), computed for one tile of rows after the other as ModelOptions::mlp_tiles says. The last
+  // tile comes first, so that the backward pass takes the first one first, and gradients of weights are sums in the
+  // order of the tokens. REQUIRES: append() takes each row by itself; the values are [T, D] and follow one axis.
   ValueId by_tiles(const std::vector<ValueId>& values, const AppendRows& append);
   // Returns residual + W x + b, plus the adapter's product if there is one; residual may be kNone.
   ValueId linear(const LinearLayer& layer, ValueId x, ValueId residual = kNone);

@@ -43,7 +43,7 @@ enum class ParameterRole : uint8_t {
 
 // The content of a weight or a buffer in a model that transformers makes from a config.
 enum class FreshContent : uint8_t {
-  kByRole,        // normal numbers for matrices, zeros for biases, ones for scales, and for norms FreshWeights::norm
+  kByRole,  // normal numbers for matrices, zeros for biases, ones for scales, and for norms FreshWeights::norm
   kZeros,
   kOnes,
   kLogOfUniform,  // logarithms of uniform numbers from 0.01 to 16
@@ -88,9 +88,9 @@ struct Parameter {
   MixtureTensor tensor;  // of a mixture's weight
   int64_t slab = -1;  // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
   StoragePtr storage = dense_storage();
-  std::string name_in_files;    // of a model that is written, where it is another one
-  ParameterSource source;       // nameless where no file of the model's holds it: factors, constants, a new score
-  double start_deviation = 0;   // of the normal numbers that a new score starts as
+  std::string name_in_files;   // of a model that is written, where it is another one
+  ParameterSource source;      // nameless where no file of the model's holds it: factors, constants, a new score
+  double start_deviation = 0;  // of the normal numbers that a new score starts as
   FreshContent fresh = FreshContent::kByRole;
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant

@@ -404,10 +404,16 @@ LeftOutKind kind_of(const LeftOut& part, const Json& messages) {
 }
 
 std::string name_of(LeftOutKind kind, int64_t count) {
-  constexpr std::array<std::string_view, kLeftOutKinds> kNames = {
-      "system message", "developer message",       "user message", "assistant message",
-      "tool message",   "message of another role", "thought",      "tool call",
-      "image, sound or the like", "description of a tool"};
+  constexpr std::array<std::string_view, kLeftOutKinds> kNames = {"system message",
+                                                                  "developer message",
+                                                                  "user message",
+                                                                  "assistant message",
+                                                                  "tool message",
+                                                                  "message of another role",
+                                                                  "thought",
+                                                                  "tool call",
+                                                                  "image, sound or the like",
+                                                                  "description of a tool"};
   if (count == 1) return std::string(kNames[static_cast<size_t>(kind)]);
   if (kind == LeftOutKind::kOther) return "messages of other roles";
   if (kind == LeftOutKind::kMedia) return "images, sounds or the like";

@@ -29,11 +29,10 @@ struct LeftOut {
   bool operator==(const LeftOut&) const = default;
 };
 
-// Returns the parts of the messages, then the tools, that `text`, which render_chat() made of `input`, shows nothing of,
-// in order. Texts
-// of a list of contents are parts by themselves, and so are tool calls. What a template trims, escapes, moves or turns
-// into JSON counts as shown. Takes a search through `text`; where that does not find all in order, one more rendering,
-// with marks in the place of their texts. REQUIRES: render_chat() takes the input.
+// Returns the parts of the messages, then the tools, that `text`, which render_chat() made of `input`, shows nothing
+// of, in order. Texts of a list of contents are parts by themselves, and so are tool calls. What a template trims,
+// escapes, moves or turns into JSON counts as shown. Takes a search through `text`; where that does not find all in
+// order, one more rendering, with marks in the place of their texts. REQUIRES: render_chat() takes the input.
 [[nodiscard]] std::vector<LeftOut> left_out(const ChatTemplate& chat_template, const ChatInput& input,
                                             std::string_view text, const std::optional<std::tm>& now = {});
 

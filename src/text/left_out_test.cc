@@ -146,7 +146,8 @@ TEST_CASE("tool calls in any form are shown, and those that no text has are left
 }
 
 TEST_CASE("tools in any form are shown, and those whose names and descriptions no text has are left out") {
-  const Json chat = parsed(R"([{"role": "user", "content": "weather in Oslo"}, {"role": "assistant", "content": "mild"}])");
+  const Json chat =
+      parsed(R"([{"role": "user", "content": "weather in Oslo"}, {"role": "assistant", "content": "mild"}])");
   const Json tools = parsed(
       R"([{"type": "function", "function": {"name": "weather", "description": "The weather of a town, for three days.",
            "parameters": {"type": "object", "properties": {"town": {"type": "string"}}}}}, {"name": "time"}])");

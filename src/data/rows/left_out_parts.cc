@@ -93,8 +93,7 @@ void take_left_out(const Record& record, const text::ChatInput& input, const std
   const Json& messages = input.messages;
   int64_t media = 0;
   for (const text::LeftOut& part : parts) {
-    const bool counts_alone =
-        part.part == MessagePart::kTool || (part.part == MessagePart::kThought && !part.whole);
+    const bool counts_alone = part.part == MessagePart::kTool || (part.part == MessagePart::kThought && !part.whole);
     if (!counts_alone && is_learned(part.message)) throw learned_but_left_out(record, messages, part);
     if (part.part == MessagePart::kMedia) {
       ++media;

@@ -106,7 +106,8 @@ class LayerBuilder {
     stream = add_input(stream);
     if (!layer_.has_scalar) return stream;
     const std::string module = prefix_.substr(0, prefix_.size() - 1);
-    return ops::scale_by(builder(), stream, parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}, FreshContent::kOnes));
+    return ops::scale_by(builder(), stream,
+                         parts_.layers().buffer(prefix_ + "layer_scalar", module, {1}, FreshContent::kOnes));
   }
 
   // Returns stream + residual_scale * norm(mixture(x)).

@@ -54,7 +54,10 @@ ops::AttentionOptions attention_options(const Attention& attention, const ModelO
 ops::SharedStream shared_stream(Builder& builder, const ModelOptions& options) {
   const int64_t ranks = options.context_ranks;
   if (ranks == 1) return {};
-  return {ranks, builder.add_axis({.name = "tokens of all ranks", .capacity = ranks * options.own_tokens(), .of = kTokenAxis, .per_token = ranks})};
+  return {ranks, builder.add_axis({.name = "tokens of all ranks",
+                                   .capacity = ranks * options.own_tokens(),
+                                   .of = kTokenAxis,
+                                   .per_token = ranks})};
 }
 
 // The states of layers as generation has them: each is a cache, "cache.layers.0.key".

@@ -30,7 +30,8 @@ ValueId FeedForwardPart::inner(ValueId x) const {
     const ValueId gate = project(description_.gate_proj, width);
     return gated(builder, gate, project(description_.up_proj, width));
   }
-  const std::vector<ValueId> parts = ops::split_columns(builder, project(description_.fused_proj, 2 * width), {width, width});
+  const std::vector<ValueId> parts =
+      ops::split_columns(builder, project(description_.fused_proj, 2 * width), {width, width});
   return gated(builder, parts[0], parts[1]);
 }
 

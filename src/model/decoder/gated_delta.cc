@@ -18,8 +18,7 @@
 
 namespace spillway {
 
-StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a,
-                              FreshContent fresh) {
+StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a, FreshContent fresh) {
   namespace pointwise = ops::pointwise;
   Builder& builder = layers.builder();
   const auto number_of_heads = [&](ParameterRole role, std::string_view name, FreshContent content) {
@@ -27,8 +26,8 @@ StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t
     numbers.fresh = content;
     return layers.add(std::move(numbers)).value();
   };
-  const ValueId shifted =
-      ops::add_row(builder, ops::cast(builder, a, DType::kF32), number_of_heads(ParameterRole::kBias, "dt_bias", FreshContent::kOnes));
+  const ValueId shifted = ops::add_row(builder, ops::cast(builder, a, DType::kF32),
+                                       number_of_heads(ParameterRole::kBias, "dt_bias", FreshContent::kOnes));
   const ValueId negative = pointwise::log_sigmoid(builder, pointwise::affine(builder, shifted, -1));
   const ValueId rates =
       pointwise::exp(builder, ops::cast(builder, number_of_heads(ParameterRole::kDecay, "A_log", fresh), DType::kF32));
@@ -72,10 +71,11 @@ ValueId GatedDeltaPart::inner(ValueId x, const Convolve& convolve, const ApplyRu
   const ValueId weight = convolution_weight(layers, module_ + ".conv1d", description_.channels(), description_.taps);
   const ValueId qkv = ops::silu(builder(), convolve(projected.qkv, weight));
   const ValueId beta = ops::pointwise::sigmoid(builder(), ops::cast(builder(), projected.b, DType::kF32));
-  const ValueId y = apply(qkv, append_state_decay(layers, module_, description_.heads.value_heads, projected.a,
-                                                        FreshContent::kLogOfUniform)
-                                         .decay,
-                                beta);
+  const ValueId y = apply(
+      qkv,
+      append_state_decay(layers, module_, description_.heads.value_heads, projected.a, FreshContent::kLogOfUniform)
+          .decay,
+      beta);
   if (y == kNone) return kNone;
   // This norm's weights are what they say, also where others are kept as what they differ from one.
   Parameter norm = layers.base_parameter(ParameterRole::kNorm, module_ + ".norm", {description_.heads.value_dim});

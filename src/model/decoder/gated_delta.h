@@ -10,7 +10,7 @@
 
 namespace spillway {
 
-// What makes the states of heads decay: of a, [T, heads], and the weights A_log and dt_bias of a module.
+// The decay of the states of heads, computed of a, [T, heads], and of the weights A_log and dt_bias of a module.
 struct StateDecay {
   ValueId negative_steps = kNone;  // f32 [T, heads]: -softplus(a + dt_bias)
   ValueId decay = kNone;           // f32 [T, heads]: exp(A_log) times these

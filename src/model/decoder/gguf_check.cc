@@ -1,4 +1,4 @@
-// What llama.cpp computes of a decoder, against what its config.json says.
+// Checks what llama.cpp computes of a decoder against what its config.json says.
 #include <algorithm>
 #include <cmath>
 #include <numeric>

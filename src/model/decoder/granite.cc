@@ -108,15 +108,14 @@ const Architecture kGraniteMoe{.name = "GraniteMoeForCausalLM",
                                .read = read_granite_moe,
                                .gguf = with_experts(kGranite3)};
 
-const Architecture kGraniteMoeHybrid{
-    .name = "GraniteMoeHybridForCausalLM",
-    .model_type = "granitemoehybrid",
-    .default_max_position_embeddings = 2048,
-    .has_feed_forward = false,
-    .layer = {.feed_forward = {.is_fused = true,
-                               .module = "shared_mlp",
-                               .down_proj = "output_linear",
-                               .fused_proj = "input_linear"}},
-    .read = read_granite_hybrid};
+const Architecture kGraniteMoeHybrid{.name = "GraniteMoeHybridForCausalLM",
+                                     .model_type = "granitemoehybrid",
+                                     .default_max_position_embeddings = 2048,
+                                     .has_feed_forward = false,
+                                     .layer = {.feed_forward = {.is_fused = true,
+                                                                .module = "shared_mlp",
+                                                                .down_proj = "output_linear",
+                                                                .fused_proj = "input_linear"}},
+                                     .read = read_granite_hybrid};
 
 }  // namespace spillway::architectures

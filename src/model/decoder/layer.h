@@ -86,11 +86,11 @@ struct ShortConvolution {
 // times the values are gated and normalised by groups.
 struct GatedDelta {
   ops::DeltaHeads heads;
-  int64_t taps = 0;                          // linear_conv_kernel_dim, 2 to ops::kMaxTaps
-  bool is_by_head = false;                   // of a rule that corrects: the projections are two, in_proj_qkvz and
-                                             // in_proj_ba, with the parts of each key head
-  bool conv_bias = false, bias = false;      // of a rule that adds: of the convolution, and of both projections
-  std::string_view module = "linear_attn";   // inside the layer
+  int64_t taps = 0;                         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;                  // of a rule that corrects: the projections are two, in_proj_qkvz and
+                                            // in_proj_ba, with the parts of each key head
+  bool conv_bias = false, bias = false;     // of a rule that adds: of the convolution, and of both projections
+  std::string_view module = "linear_attn";  // inside the layer
 
   // Return the number of columns of queries, keys and values, and of values alone.
   [[nodiscard]] int64_t channels() const { return 2 * heads.key_heads * heads.key_dim + value_width(); }

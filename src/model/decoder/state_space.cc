@@ -17,9 +17,8 @@ ValueId StateSpacePart::convolved(ValueId x, const ShortConvolutionPart::Convolv
   Layers& layers = parts_.layers();
   const std::string module = module_ + ".conv1d";
   const ValueId weight = convolution_weight(layers, module, description_.channels(), description_.taps);
-  const ValueId bias = description_.conv_bias
-                           ? layers.weight(ParameterRole::kBias, module, {description_.channels()})
-                           : kNone;
+  const ValueId bias =
+      description_.conv_bias ? layers.weight(ParameterRole::kBias, module, {description_.channels()}) : kNone;
   return ops::silu(layers.builder(), convolve(x, weight, bias));
 }
 

@@ -21,8 +21,8 @@ struct StateSpaceKeys {
   bool has_expand = true;  // mamba_expand times hidden_size is the width of all heads
 };
 
-// Returns the sizes of state spaces. Throws InputError where the heads do not make up the width, where the groups do not
-// divide the heads, and for a time_step_limit other than [0, Infinity].
+// Returns the sizes of state spaces. Throws InputError where the heads do not make up the width, where the groups do
+// not divide the heads, and for a time_step_limit other than [0, Infinity].
 [[nodiscard]] GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size);
 
 // Returns the types of a model's layers, layer_types, of which there must be as many as layers. Throws InputError.

@@ -41,37 +41,38 @@ TEST_CASE("dropout draws from philox by element, and the same mask falls on the 
 
 TEST_CASE("dropout of a part of a stream draws what the whole stream's does there") {
   constexpr int64_t kFirst = 12, kWidth = 23, kRows = 9;
-  check_operation(
-      {.tokens = kRows,
-       .inputs = {{{DType::kF32, {kRows, kWidth}, kTokenAxis}, random_numbers(kRows * kWidth, 1)},
-                  {{DType::kI64, {1}}, {77}, false},
-                  {{DType::kI32, {3}}, {-kFirst, -5, 9}, false}},
-       .build = [&](Builder& b,
-                    const std::vector<ValueId>& in) { return ops::dropout(b, in[0], in[1], 0.3, 5, {.offsets = in[2]}); },
-       .reference =
-           [&](const std::vector<Numbers>& in) {
-             Numbers whole(static_cast<size_t>(kFirst * kWidth), 0.0);
-             whole.insert(whole.end(), in[0].begin(), in[0].end());
-             whole = reference_dropout(whole, 77, 0.3, 5);
-             return Numbers(whole.begin() + kFirst * kWidth, whole.end());
-           }});
+  check_operation({.tokens = kRows,
+                   .inputs = {{{DType::kF32, {kRows, kWidth}, kTokenAxis}, random_numbers(kRows * kWidth, 1)},
+                              {{DType::kI64, {1}}, {77}, false},
+                              {{DType::kI32, {3}}, {-kFirst, -5, 9}, false}},
+                   .build =
+                       [&](Builder& b, const std::vector<ValueId>& in) {
+                         return ops::dropout(b, in[0], in[1], 0.3, 5, {.offsets = in[2]});
+                       },
+                   .reference =
+                       [&](const std::vector<Numbers>& in) {
+                         Numbers whole(static_cast<size_t>(kFirst * kWidth), 0.0);
+                         whole.insert(whole.end(), in[0].begin(), in[0].end());
+                         whole = reference_dropout(whole, 77, 0.3, 5);
+                         return Numbers(whole.begin() + kFirst * kWidth, whole.end());
+                       }});
 }
 
 TEST_CASE("dropout of a tile draws what the whole stream's does there") {
   constexpr int64_t kTile = 3, kWidth = 20, kRows = 9;
-  check_operation({.tokens = kRows,
-                   .inputs = {{{DType::kF32, {kRows, kWidth}}, random_numbers(kRows * kWidth, 1)},
-                              {{DType::kI64, {1}}, {77}, false}},
-                   .build = [&](Builder& b, const std::vector<ValueId>& in) {
-                     return ops::dropout(b, in[0], in[1], 0.3, 5, {.tile = kTile});
-                   },
-                   .reference =
-                       [&](const std::vector<Numbers>& in) {
-                         Numbers whole(static_cast<size_t>(kTile * kRows * kWidth), 0.0);
-                         whole.insert(whole.end(), in[0].begin(), in[0].end());
-                         whole = reference_dropout(whole, 77, 0.3, 5);
-                         return Numbers(whole.begin() + kTile * kRows * kWidth, whole.end());
-                       }});
+  check_operation(
+      {.tokens = kRows,
+       .inputs = {{{DType::kF32, {kRows, kWidth}}, random_numbers(kRows * kWidth, 1)},
+                  {{DType::kI64, {1}}, {77}, false}},
+       .build = [&](Builder& b,
+                    const std::vector<ValueId>& in) { return ops::dropout(b, in[0], in[1], 0.3, 5, {.tile = kTile}); },
+       .reference =
+           [&](const std::vector<Numbers>& in) {
+             Numbers whole(static_cast<size_t>(kTile * kRows * kWidth), 0.0);
+             whole.insert(whole.end(), in[0].begin(), in[0].end());
+             whole = reference_dropout(whole, 77, 0.3, 5);
+             return Numbers(whole.begin() + kTile * kRows * kWidth, whole.end());
+           }});
 }
 
 TEST_CASE("dropout drops its share and keeps the mean") {

@@ -7,7 +7,7 @@
 
 namespace spillway::ops {
 
-// What a token does to the matrix of a head.
+// Says what a token does to the matrix of a head.
 enum class StateRule : uint8_t {
   kCorrects,  // the gated delta rule
   kAdds,      // Mamba-2: B are keys, C queries, x values, the time steps are beta, and these times A the decay

@@ -22,9 +22,8 @@ namespace {
 
 // Describes the outputs of both operations.
 Attributes to_attributes(Builder& builder, int64_t count, AxisId axis) {
-  return {{"count", count},
-          {"rows", builder.graph().axis(axis).capacity},
-          {kAxisAttribute, static_cast<int64_t>(axis)}};
+  return {
+      {"count", count}, {"rows", builder.graph().axis(axis).capacity}, {kAxisAttribute, static_cast<int64_t>(axis)}};
 }
 
 // Returns x's type with the rows that the attributes name.
@@ -51,7 +50,8 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 // Takes the tiles, of which all but one may be absent, which stands for zeros.
 std::vector<ValueType> infer_join(TypeList inputs, const Attributes& attributes) {
   constexpr std::string_view kName = "join_rows";
-  const auto there = std::find_if(inputs.begin(), inputs.end(), [](const ValueType* input) { return input != nullptr; });
+  const auto there =
+      std::find_if(inputs.begin(), inputs.end(), [](const ValueType* input) { return input != nullptr; });
   SPILLWAY_CHECK(there != inputs.end(), "{} of nothing", kName);
   const ValueType& tile = **there;
   expect_real(kName, "a tile", tile);
@@ -96,8 +96,7 @@ void vjp_join(VjpContext& context) {
 }  // namespace split_rows_op
 
 std::vector<ValueId> split_rows(Builder& builder, ValueId x, const RowTiles& tiles) {
-  return builder.append(split_rows_op::kSplitRows, {x},
-                        split_rows_op::to_attributes(builder, tiles.count, tiles.axis));
+  return builder.append(split_rows_op::kSplitRows, {x}, split_rows_op::to_attributes(builder, tiles.count, tiles.axis));
 }
 
 ValueId join_rows(Builder& builder, const std::vector<ValueId>& tiles, AxisId axis) {

@@ -1,4 +1,5 @@
-// The kernels are bound by memory: every element is read and written once, by the runtime's own copies. Not yet measured.
+// The kernels are bound by memory: every element is read and written once, by the runtime's own copies. Not yet
+// measured.
 #include "backend/cuda/launch.cuh"
 #include "backend/kernel.h"
 #include "ops/split_rows/place.h"
