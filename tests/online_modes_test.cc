@@ -144,6 +144,19 @@ TEST_CASE("online training that stops in the middle of a round goes on to the sa
   }
 }
 
+TEST_CASE("online training has feed-forward parts in tiles where it learns, and generates as without") {
+  for (const char* name : {"online_rl/cases/rloo_lora", "ppo/cases/mini_batches_full"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const Outcome whole = outcome_of(name, folder.path() / "whole", {{"memory.plan", "fixed"}});
+    const Outcome tiled =
+        outcome_of(name, folder.path() / "tiled", {{"tiled_mlp", "true"}, {"tiled_mlp_num_shards", "3"}});
+    REQUIRE(tiled.steps.size() == whole.steps.size());
+    CHECK(tiled.lines.front() == whole.lines.front());
+    CHECK(tiled.steps.front().at("loss") == doctest::Approx(whole.steps.front().at("loss")).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("dropout is a matter of the pass that gradients are taken of, and of no program beside training") {
   const TemporaryFolder folder;
   for (const char* name : {"online_rl/cases/dapo_twice_lora", "online_rl/cases/rloo_lora"}) {
@@ -189,11 +202,13 @@ TEST_CASE("a job whose model has layers with a state is measured with rows that 
     CAPTURE(std::string(name));
     auto keys = nlohmann::json::parse(read_file(goldens / "models" / name / "config.json", 1 << 20));
     keys["vocab_size"] = 420;
+    keys["max_position_embeddings"] = 512;
     write_file(model / "config.json", keys.dump());
-    const train::Job job =
+    train::Job job =
         train::make_job(golden_config(goldens / "online_rl/cases/rloo_lora", folder.path() / "out",
                                       {{"base_model", model.string()}, {"lora_model_dir", "null"}, reward_functions()}),
                         Machine{});
+    job.budget.device.reset();  // measuring takes no more than a job may
     const train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
     Machine machine{.threads = 2};
     const FixedCpuShare quiet(1);

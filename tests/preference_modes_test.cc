@@ -80,6 +80,24 @@ TEST_CASE("a plan changes no bit of preference training") {
   }
 }
 
+TEST_CASE("preferences are learned by feed-forward parts in tiles as by whole ones, and no plan changes a bit of it") {
+  const Changes tiles = {{"tiled_mlp", "true"}, {"tiled_mlp_num_shards", "3"}};
+  for (const char* name : {"dpo_sigmoid_full", "kto_kto_lora", "reward_lora"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const auto outcome = [&](const Changes& changes) {
+      return preference_outcome(name, folder.path() / "out", changes);
+    };
+    const PreferenceOutcome whole = outcome({{"memory.plan", "fixed"}}), tiled = outcome(tiles);
+    REQUIRE(tiled.steps.size() == whole.steps.size());
+    CHECK(tiled.steps.front().at("loss") == whole.steps.front().at("loss"));
+    for (size_t i = 0; i < whole.steps.size(); ++i)
+      CHECK(tiled.steps[i].at("loss") == doctest::Approx(whole.steps[i].at("loss")).epsilon(1e-4));
+    CHECK(outcome(with_preferences(tiles, {{"gradient_checkpointing", "true"}, {"parameter_offload", "host"}})) ==
+          tiled);
+  }
+}
+
 // The changes for adapters that are trained further, so that dropout matters from the first step.
 const Changes kDropout = {{"lora_dropout", "0.3"}, {"disable_dropout", "false"}};
 constexpr const char* kDropped[] = {"dpo_sigmoid_continued", "kto_kto_continued", "orpo_lora", "reward_lora"};

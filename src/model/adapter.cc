@@ -262,7 +262,8 @@ std::set<std::string, std::less<>> name_tensors(const ParameterTable& parameters
     for (const auto& [tensor, names] : old_names) lora.target_modules.insert(names.begin(), names.end());
   }
   std::set<std::string, std::less<>> doubled;
-  for (const auto& [tensor, names] : old_names) {
+  for (const auto& [tensor, tensor_names] : old_names) {
+    const auto& names = tensor_names;  // which lambdas may capture
     std::set<std::string_view> found;
     std::erase_if(lora.target_modules, [&](const std::string& target) {
       const auto name = names.find(last_name(target));

@@ -37,6 +37,7 @@ Section ObjectiveBuilder::first_section(const Section& forward) const {
 }
 
 void ObjectiveBuilder::append_passes(Builder& builder, const Section& forward) {
+  declare_axes(builder);
   const std::vector<ScorePass> passes = passes_to_run();
   for (const ScorePass& pass : passes) {
     if (&pass != passes.data()) builder.begin_section(section_of(pass));
@@ -52,6 +53,7 @@ std::vector<ScorePass> ObjectiveBuilder::known_passes() const {
 }
 
 AppendedObjective ObjectiveBuilder::append_known(Builder& builder) {
+  declare_axes(builder);
   bool is_first = true;
   for (const ScorePass& pass : known_passes()) {
     if (!std::exchange(is_first, false)) builder.begin_section(section_of(pass));
@@ -89,13 +91,16 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
   if (pass.by == ScoredBy::kReference) reference_model_ = std::move(built);
 }
 
+// Adds the axes of tokens and of rows, whose numbers are known to objectives, before a model adds others.
+void ObjectiveBuilder::declare_axes(Builder& builder) const {
+  if (result_.objective->sequences_per_row() == 0) return;
+  (void)builder.add_axis({.name = "tokens", .capacity = options_.own_tokens()});
+  const AxisId axis = builder.add_axis({.name = "rows", .capacity = options_.max_rows});
+  SPILLWAY_CHECK(axis == kRowAxis, "the axis of rows is number {}", static_cast<int>(axis));
+}
+
 // Adds the model's columns of the stream and those of the objective, each once.
 void ObjectiveBuilder::add_columns(Builder& builder, const ModelGraph& model, int stream) {
-  const int64_t per_row = result_.objective->sequences_per_row();
-  if (per_row > 0) {
-    const AxisId axis = builder.add_axis({.name = "rows", .capacity = options_.max_rows});
-    SPILLWAY_CHECK(axis == kRowAxis, "the axis of rows is number {}", static_cast<int>(axis));
-  }
   const auto is_there = [&](std::string_view name) {
     return std::any_of(result_.columns.begin(), result_.columns.end(),
                        [&](const BatchColumn& c) { return c.column.name == name && c.stream == stream; });

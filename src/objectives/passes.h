@@ -99,6 +99,7 @@ class ObjectiveBuilder {
   [[nodiscard]] std::vector<ScorePass> passes_to_run() const;
   [[nodiscard]] ModelGraph build_for(Builder& builder, const ScorePass& pass) const;
   void append_pass(Builder& builder, const ScorePass& pass);
+  void declare_axes(Builder& builder) const;
   void add_columns(Builder& builder, const ModelGraph& model, int stream);
 
   const Model& model_;

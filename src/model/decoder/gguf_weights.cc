@@ -145,7 +145,7 @@ void GgufWeightList::norm(std::string_view gguf, std::string_view module, int64_
 
 void GgufWeightList::linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,
                             int64_t turned_heads) {
-  const auto add_part = [&](std::string_view kind, std::vector<int64_t> shape) {
+  const auto add_part = [&](std::string_view kind, const std::vector<int64_t>& shape) {
     add(fmt::format("{}.{}", gguf, kind), shape,
         {interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads)});
   };

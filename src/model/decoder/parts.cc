@@ -104,7 +104,8 @@ ValueId DecoderParts::look_up(ValueId ids, ValueId table, double exact_scale) {
 
 // Half of the variance comes from the row, half from the projection.
 void DecoderParts::add_layer_inputs(ValueId ids, ValueId embedded) {
-  const int64_t width = config_.layers.front().input_width, hidden = config_.hidden_size;
+  const int64_t width = config_.layers.empty() ? 0 : config_.layers.front().input_width;
+  const int64_t hidden = config_.hidden_size;
   if (width == 0) return;
   Builder& builder = layers_.builder();
   const int64_t columns = std::ssize(config_.layers) * width;
