@@ -271,7 +271,8 @@ std::string decoder_config_json(const std::filesystem::path& folder, const Decod
   nlohmann::ordered_json& of_text = config.wrapper.empty() ? json : text_config_of(json);
   of_text["vocab_size"] = config.vocab_size;
   json["tie_word_embeddings"] = of_text["tie_word_embeddings"] = config.tie_word_embeddings;
-  if (!config.layers.empty() && config.layers.front().input_width > 0) of_text["vocab_size_per_layer_input"] = config.vocab_size;
+  if (!config.layers.empty() && config.layers.front().input_width > 0)
+    of_text["vocab_size_per_layer_input"] = config.vocab_size;
   of_text.erase(std::string(config.architecture->tie_key));
   if (config.has_new_score) {
     json["architectures"] = {classifier_name(*config.architecture, config.score->is_of_tokens)};
