@@ -69,7 +69,8 @@ class Marker {
     for (const Json& message : input.messages) marked_.push_back(marked_message(message));
     marked_tools_ = input.tools;
     if (!marked_tools_.is_array()) return;
-    for (Json& tool : marked_tools_) tool = marked_tool(tool);
+    // Pieces borrow the texts of the input, not those of its copy, which are replaced.
+    for (size_t i = 0; i < input.tools.size(); ++i) marked_tools_[i] = marked_tool(input.tools[i]);
   }
 
   std::vector<Piece> pieces;
@@ -220,8 +221,9 @@ class Marker {
     begin(MessagePart::kTool);
     Json result = tool;
     Json& function = result.is_object() && result.contains("function") ? result["function"] : result;
+    const Json& given = tool.is_object() && tool.contains("function") ? tool["function"] : tool;
     for (const char* key : {"description", "name"}) {
-      if (function.is_object() && has(function, key)) function[key] = marked_leaves(function[key], kPartKeys);
+      if (given.is_object() && has(given, key)) function[key] = marked_leaves(given[key], kPartKeys);
     }
     end();
     return result;
