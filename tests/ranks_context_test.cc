@@ -107,6 +107,14 @@ TEST_CASE("windows, sinks and quantised weights of shared sequences have the num
   check_shared(quantised, {"--adapter", "qlora", "--load_in_4bit", "true"}, {{1, 2}});
 }
 
+TEST_CASE("feed-forward parts in tiles have the numbers of one rank where ranks share sequences") {
+  const TinyJob job;
+  check_shared(
+      job,
+      Arguments{"--adapter", "none", "--learning_rate", "0.001", "--tiled_mlp", "true", "--tiled_mlp_num_shards", "2"},
+      {{1, 2}});
+}
+
 TEST_CASE("layers that share keys have the numbers of one rank where ranks share sequences") {
   const TinyJob job;
   check_shared(job, model_of("gemma4_e2b") + Arguments{"--adapter", "none", "--learning_rate", "0.001"}, {{1, 2}});

@@ -178,6 +178,12 @@ TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embed
   }
 }
 
+TEST_CASE("feed-forward parts in tiles have the bits of one rank where ranks have parts of all weights") {
+  const TinyJob job;
+  check_on_ranks(
+      job, kFullWeights + Arguments{"--tiled_mlp", "true", "--tiled_mlp_num_shards", "2", "--zero_stage", "3"}, {2});
+}
+
 TEST_CASE("layers that share keys have the bits of one rank where ranks have parts of all weights") {
   const TinyJob job;
   check_on_ranks(job, kFullWeights + of_model("gemma4_e2b") + Arguments{"--zero_stage", "3"}, {2});
