@@ -109,10 +109,10 @@ TEST_CASE("windows, sinks and quantised weights of shared sequences have the num
 
 TEST_CASE("feed-forward parts in tiles have the numbers of one rank where ranks share sequences") {
   const TinyJob job;
-  check_shared(
-      job,
-      Arguments{"--adapter", "none", "--learning_rate", "0.001", "--tiled_mlp", "true", "--tiled_mlp_num_shards", "2"},
-      {{1, 2}});
+  check_shared(job,
+               Arguments{"--adapter", "none", "--learning_rate", "0.001", "--micro_batch_size", "4", "--tiled_mlp",
+                         "true", "--tiled_mlp_num_shards", "2"},
+               {{1, 2}});
 }
 
 TEST_CASE("layers that share keys have the numbers of one rank where ranks share sequences") {
