@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "data/files/record_reader.h"
-#include "data/rows/row_builder.h"
 #include "text/left_out.h"
 
 namespace spillway::data {
@@ -33,11 +33,11 @@ int64_t media_in_columns(const Record& record) {
   return count;
 }
 
-// The tools of a column that the type does not read.
+// Returns the number of tools of a column that the type does not read; 0 where it holds something else.
 int64_t tools_in_columns(const Record& record, const text::ChatInput& input) {
   const auto found = record.fields.find("tools");
   if (found == record.fields.end() || !input.tools.is_null()) return 0;
-  const Json tools = found->is_string() ? list_of(record, *found, "tools") : *found;
+  const Json tools = found->is_string() ? parse_json<Json>(found->get_ref<const std::string&>(), record.where) : *found;
   return tools.is_array() ? std::ssize(tools) : 0;
 }
 

@@ -31,7 +31,7 @@ struct LeftOutParts {
 // Returns true for the index of a message whose tokens are targets, or which is to be answered.
 using IsLearned = std::function<bool(size_t message)>;
 
-// Adds `parts`, which the template left out of `input`, and what the record has in columns that nobody reads (`images`,
+// Adds `parts`, which the template left out of `input`, and what the record has in columns that are not read (`images`,
 // or `tools` where the input has none) to the counts of its row. Throws InputError naming the record's place if text,
 // tool calls or media of a learned message are left out; reasoning beside text that is shown is only counted.
 void take_left_out(const Record& record, const text::ChatInput& input, const std::vector<text::LeftOut>& parts,

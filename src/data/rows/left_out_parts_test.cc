@@ -197,6 +197,10 @@ TEST_CASE("tools that the template does not show, or the type does not read, are
   DatasetConfig other = conversations();
   other.field_tools = "functions";
   CHECK(count(built(other, named("qwen_25"), tools)[0], LeftOutKind::kTools) == 2);
+  // A column of the name that holds no list of tools is no tool, and no error.
+  const char* words = R"({"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"}],
+                          "tools": "hammer, nails"})";
+  CHECK(count(built(other, named("qwen_25"), words)[0], LeftOutKind::kTools) == 0);
 }
 
 TEST_CASE("images are counted where they are not learned, and refused where they are") {
