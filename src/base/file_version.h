@@ -7,7 +7,7 @@
 
 namespace spillway {
 
-// Equal for two looks at a path between which nobody wrote into the file, and unequal where somebody did, but for
+// Two versions of a path are equal if no program wrote into the file between them, and differ if one did, but for
 // writes within a tick of the kernel's clock (some 4 ms). No program can set `status_changed` back; copies that keep
 // times
 // (`cp -p`, `rsync -t`) and `touch -d` set `modified`.

@@ -100,7 +100,7 @@ ops::RowTiles Layers::tiles_of(const ValueType& x) {
   const int64_t rows = x.shape[0];
   const int64_t wanted = options_.mlp_tiles > 0 ? options_.mlp_tiles : div_ceil(rows, x.shape[1]);
   // Tiles of whole kTileRows may be fewer.
-  const int64_t count = div_ceil(rows, spillway::rows_of({.tiles = std::min(wanted, kMostTiles)}, rows));
+  const int64_t count = div_ceil(rows, spillway::rows_of({.tiles = std::min(wanted, kMaxMlpTiles)}, rows));
   if (count == 1) return {.count = 1};
   Axis tile{.name = fmt::format("{} of a tile", name), .of = x.axis, .tiles = count};
   tile.capacity = spillway::rows_of(tile, rows);
@@ -117,13 +117,11 @@ ValueId Layers::by_tiles(const std::vector<ValueId>& values, const AppendRows& a
     for (size_t i = 0; i < parts.size(); ++i) rows[i].push_back(parts[i]);
   }
   std::vector<ValueId> results(rows.size());
-  is_in_tiles_ = true;
   for (size_t i = rows.size(); i-- > 0;) {
     tile_ = static_cast<int64_t>(i);
     results[i] = append(rows[i]);
   }
-  is_in_tiles_ = false;
-  tile_ = 0;
+  tile_.reset();
   return ops::join_rows(builder_, results, type.axis);
 }
 
@@ -167,7 +165,7 @@ Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   result.b = lora_weight(layer, ParameterRole::kLoraB);
   if (is_dropped()) {
     const int64_t stream = dropout_streams_.try_emplace(layer.module, trained_).first->second;
-    result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, stream, {own_offsets_, tile_});
+    result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, stream, {own_offsets_, tile_.value_or(0)});
   }
   return result;
 }
@@ -258,7 +256,7 @@ Layers::Factors Layers::factors(const MixtureTensor& tensor) {
 }
 
 const Parameter& Layers::add(Parameter parameter) {
-  if (is_in_tiles_) {
+  if (tile_) {
     if (const Parameter* known = parameters_.find(parameter.name)) return *known;
   }
   parameter.is_copy = options_.copies.contains(parameter.name);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,8 +118,7 @@ class Layers {
   int64_t trained_ = 0;  // parameters so far
   // The tile that operations are appended for; all of them read the same parameters, and draw from the same streams of
   // random numbers, by module.
-  int64_t tile_ = 0;
-  bool is_in_tiles_ = false;
+  std::optional<int64_t> tile_;
   std::map<std::string, int64_t, std::less<>> dropout_streams_;
 };
 

@@ -23,7 +23,7 @@
 
 namespace spillway {
 
-constexpr int64_t kMostTiles = 64;
+constexpr int64_t kMaxMlpTiles = 64;
 
 struct ModelOptions {
   DType dtype = DType::kF32;  // of weights and activations
@@ -35,7 +35,7 @@ struct ModelOptions {
   int64_t sequence_len = 0;  // of a usual sequence, for the predicted cost of attention; 0: T
   int64_t text_tokens = 1;   // beside each sequence, of a model of clips
   // The tiles of tokens that a dense feed-forward takes one after the other, so that its width counts for one of them,
-  // up to kMostTiles; 0: a tile for as many tokens as the stream is wide (ALST, arXiv 2506.13996).
+  // up to kMaxMlpTiles; 0: a tile for as many tokens as the stream is wide (ALST, arXiv 2506.13996).
   int64_t mlp_tiles = 1;
   bool train_base = false;  // full fine-tuning; false: the base is frozen
   // The names of the weights that full fine-tuning trains; empty: all.

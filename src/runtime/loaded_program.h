@@ -38,8 +38,8 @@ class LoadedProgram {
   // in the device or the host tier.
   [[nodiscard]] TensorView view(const Operand& operand) const;
 
-  // Sets the number of rows of values that follow the axis from now on; at first it is the axis's capacity. Where it is
-  // that of the tokens, it also sets those of axes with so many for each token.
+  // Sets the number of rows of values that follow the axis from now on; at first it is the axis's capacity. Also
+  // sets those of the axes whose rows depend on it (Axis::of).
   void set_rows(AxisId axis, int64_t rows);
   // Returns the numbers of rows, by axis.
   [[nodiscard]] const std::vector<int64_t>& rows() const { return rows_; }

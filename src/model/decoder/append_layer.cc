@@ -29,7 +29,7 @@ class LayerBuilder {
     stream = add_mixed(x, stream, mixing);
     if (stream == kNone) return kNone;
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    if (layer_.adds_mixture || !layer_.norms.before_mixture.empty()) return finished(add_both(y, stream));
+    if (layer_.adds_mixture) return finished(add_both(y, stream));
     return finished(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
   }
 
@@ -125,8 +125,9 @@ class LayerBuilder {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
     const MixtureInputs inputs =
-        layer_.adds_mixture ? MixtureInputs{.experts = x, .router = x}
-                            : MixtureInputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
+        layer_.norms.before_mixture.empty()
+            ? MixtureInputs{.experts = x, .router = x}
+            : MixtureInputs{.experts = norm(stream, layer_.norms.before_mixture), .router = stream};
     const ValueId mixed =
         norm(append_mixture(parts_, *layer_.mixture, prefix_, inputs, kNone), layer_.norms.after_mixture);
     return parts_.join(stream, norm(ops::add(builder(), dense, mixed), layer_.norms.after_feed_forward));

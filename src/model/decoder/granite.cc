@@ -8,6 +8,7 @@
 #include "base/index.h"
 #include "base/text.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/layer_types.h"
 #include "model/decoder/mixture_config.h"
 #include "model/decoder/state_space_config.h"
 
@@ -51,9 +52,9 @@ void read_granite_hybrid(const JsonField& json, DecoderConfig& config) {
   const bool is_rotated = json["position_embedding_type"].string_or("") == "rope";
   const int64_t inner = json["shared_intermediate_size"].integer_or(1024, 1, int64_t{1} << 20);
   const auto layers = std::ssize(config.layers);
-  std::vector<std::string> types(static_cast<size_t>(layers), "mamba");
-  for (const std::string_view key : {"layer_types", "layers_block_type"})
-    if (!json[key].is_null()) types = read_layer_types(json, key, layers);
+  const std::vector<std::string> types =
+      read_layer_types(json, json["layer_types"].is_null() ? "layers_block_type" : "layer_types",
+                       std::vector<std::string>(static_cast<size_t>(layers), "mamba"));
   for (int64_t i = 0; i < layers; ++i) {
     DecoderLayer& layer = nth(config.layers, i);
     layer.feed_forward.inner = inner;

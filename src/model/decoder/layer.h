@@ -170,10 +170,12 @@ struct DecoderLayer {
   std::optional<ShortConvolution> convolution;  // in place of attention
   std::optional<GatedDelta> delta;              // likewise
   FeedForward feed_forward;
-  std::optional<Mixture> mixture;  // in place of the feed-forward, or beside it: adds_mixture, norms.before_mixture
-  bool adds_mixture = false;       // the mixture stands beside the feed-forward and reads what that reads
-  bool is_parallel = false;        // the feed-forward reads what the attention reads (Cohere)
-  bool has_scalar = false;         // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
+  std::optional<Mixture> mixture;  // in place of the feed-forward, or with adds_mixture beside it
+  // The mixture stands beside the feed-forward: with norms.before_mixture it and its router read the stream, else what
+  // the feed-forward reads.
+  bool adds_mixture = false;
+  bool is_parallel = false;  // the feed-forward reads what the attention reads (Cohere)
+  bool has_scalar = false;   // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
   // Above 0: the width of an input of its own, which an embedding of tokens by layer gives (Gemma 4). Behind the
   // feed-forward, stream += norm(per_layer_projection(gelu(per_layer_input_gate(stream)) * input)). All layers of a
   // model have the same.

@@ -1,6 +1,7 @@
 // LFM2, dense and with mixtures of experts: short convolutions in most layers, attention in the others.
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/layer_types.h"
 #include "model/decoder/mixture_config.h"
 #include "ops/causal_conv/causal_conv.h"
 #include "ops/route/route.h"
@@ -20,18 +22,12 @@ constexpr double kMaxInnerMultiplier = 1e3;
 
 // Returns the types of layers, by layer_types or, in older files, by the list of those with attention; all have
 // attention where there is neither.
-std::vector<std::string> read_layer_types(const JsonField& json, int64_t layers) {
-  std::vector<std::string> types = json["layer_types"].strings_or_none();
-  if (types.empty()) {
-    const JsonField listed = json["full_attn_idxs"];
-    types.assign(static_cast<size_t>(layers), listed.is_null() ? "full_attention" : "conv");
-    if (!listed.is_null())
-      for (const JsonField& layer : listed.elements()) nth(types, layer.integer(0, layers - 1)) = "full_attention";
-  }
-  if (std::ssize(types) == layers) return types;
-  throw input_error(json.where(),
-                    "expected layer_types to list num_hidden_layers = {} layers, got {}; correct the list", layers,
-                    types.size());
+std::vector<std::string> read_lfm2_types(const JsonField& json, int64_t layers) {
+  const JsonField listed = json["full_attn_idxs"];
+  std::vector<std::string> types(static_cast<size_t>(layers), listed.is_null() ? "full_attention" : "conv");
+  if (!listed.is_null() && json["layer_types"].is_null())
+    for (const JsonField& layer : listed.elements()) nth(types, layer.integer(0, layers - 1)) = "full_attention";
+  return read_layer_types(json, "layer_types", std::move(types));
 }
 
 void read_convolutions(const JsonField& json, DecoderConfig& config) {
@@ -39,7 +35,7 @@ void read_convolutions(const JsonField& json, DecoderConfig& config) {
                                      .taps = json["conv_L_cache"].integer_or(3, 2, ops::kMaxTaps),
                                      .bias = json["conv_bias"].boolean_or(false)};
   const auto layers = std::ssize(config.layers);
-  const std::vector<std::string> types = read_layer_types(json, layers);
+  const std::vector<std::string> types = read_lfm2_types(json, layers);
   for (int64_t layer = 0; layer < layers; ++layer) {
     const std::string& type = nth(types, layer);
     if (type == "full_attention") continue;

@@ -2,12 +2,14 @@
 // gate of what it gives in the others.
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "base/text.h"
 #include "model/decoder/architecture.h"
+#include "model/decoder/layer_types.h"
 #include "model/decoder/mixture_config.h"
 #include "ops/causal_conv/causal_conv.h"
 #include "ops/gated_delta_rule/gated_delta_rule.h"
@@ -32,16 +34,11 @@ GatedDelta read_delta(const JsonField& json) {
 
 // Returns the types of layers, by layer_types or by the distance of those with attention.
 std::vector<std::string> read_types(const JsonField& json, int64_t layers) {
-  std::vector<std::string> types = json["layer_types"].strings_or_none();
-  if (types.empty()) {
-    const int64_t interval = json["full_attention_interval"].integer_or(4, 1, kMaxInterval);
-    for (int64_t layer = 1; layer <= layers; ++layer)
-      types.emplace_back(layer % interval == 0 ? "full_attention" : "linear_attention");
-  }
-  if (std::ssize(types) == layers) return types;
-  throw input_error(json.where(),
-                    "expected layer_types to list num_hidden_layers = {} layers, got {}; correct the list", layers,
-                    types.size());
+  const int64_t interval = json["full_attention_interval"].integer_or(4, 1, kMaxInterval);
+  std::vector<std::string> types;
+  for (int64_t layer = 1; layer <= layers; ++layer)
+    types.emplace_back(layer % interval == 0 ? "full_attention" : "linear_attention");
+  return read_layer_types(json, "layer_types", std::move(types));
 }
 
 // Files may hold layers that predict several tokens (mtp), which no forward pass reads.

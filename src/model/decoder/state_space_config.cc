@@ -1,5 +1,7 @@
 #include "model/decoder/state_space_config.h"
 
+#include <vector>
+
 #include "base/error.h"
 #include "ops/causal_conv/causal_conv.h"
 #include "ops/gated_delta_rule/gated_delta_rule.h"
@@ -45,13 +47,6 @@ GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, i
                       keys.heads, heads.key_heads, heads.value_heads);
   check_limit(json);
   return result;
-}
-
-std::vector<std::string> read_layer_types(const JsonField& json, std::string_view key, int64_t layers) {
-  std::vector<std::string> types = json[key].strings_or_none();
-  if (std::ssize(types) == layers) return types;
-  throw input_error(json.where(), "expected {} to list num_hidden_layers = {} layers, got {}; correct the list", key,
-                    layers, types.size());
 }
 
 }  // namespace spillway

@@ -1,9 +1,7 @@
 // Reads what the keys of a config.json say of the state spaces (Mamba-2) of a model's layers.
 #pragma once
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/json_field.h"
 #include "model/decoder/config.h"
@@ -24,8 +22,5 @@ struct StateSpaceKeys {
 // Returns the sizes of state spaces. Throws InputError where the heads do not make up the width, where the groups do
 // not divide the heads, and for a time_step_limit other than [0, Infinity].
 [[nodiscard]] GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size);
-
-// Returns the types of a model's layers, layer_types, of which there must be as many as layers. Throws InputError.
-[[nodiscard]] std::vector<std::string> read_layer_types(const JsonField& json, std::string_view key, int64_t layers);
 
 }  // namespace spillway
