@@ -2,7 +2,7 @@
 
 import torch
 from transformers import (ArceeConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
-                          MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
+                          MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, NemotronHConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
 
 VOCAB = 96
@@ -211,6 +211,20 @@ def model_specs():
             **{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, embedding_multiplier=3.0, attention_multiplier=0.3,
             residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=8, num_experts_per_tok=3, shared_intermediate_size=24,
             layer_types=["full_attention", "linear_attention"], mamba_n_heads=4, mamba_d_state=16, mamba_chunk_size=8),
+            torch.bfloat16, None, 5),
+        # One mixer a layer, a feed-forward among the first and the last of them; some steps are the least. The token that pads
+        # occurs in the batches. Its config has a pattern, as those of the hub.
+        "nemotron_h": (NemotronHConfig(
+            **{k: v for k, v in {**SMALL, "pad_token_id": 71}.items() if k != "num_hidden_layers"}, num_key_value_heads=2, head_dim=12,
+            layers_block_type=["mlp", "linear_attention", "full_attention", "linear_attention", "mlp"], mamba_num_heads=6, mamba_head_dim=8,
+            n_groups=2, ssm_state_size=12, conv_kernel=3, chunk_size=8, use_bias=True, mlp_bias=True, time_step_min=0.5),
+            torch.float32, None, "pattern"),
+        # Groups of experts, latent rows, and the router's weights in f32; the attention is behind all states.
+        "nemotron_h_moe": (NemotronHConfig(
+            **{k: v for k, v in SMALL.items() if k != "num_hidden_layers"}, num_key_value_heads=1, head_dim=16,
+            layers_block_type=["linear_attention", "moe", "linear_attention", "full_attention", "moe"], mamba_num_heads=4, mamba_head_dim=10,
+            n_groups=1, ssm_state_size=16, chunk_size=8, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+            moe_intermediate_size=12, moe_latent_size=20, moe_shared_expert_intermediate_size=24, routed_scaling_factor=1.7),
             torch.bfloat16, None, 5),
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),

@@ -57,7 +57,7 @@ ValueId StateSpacePart::inner(ValueId x, const ShortConvolutionPart::Convolve& c
   const std::vector<ValueId> parts =
       ops::split_columns(builder, layers.linear(in_projection, x), {width, description_.channels(), heads});
   const ValueId mixed = convolved(parts[1], convolve);
-  const StateDecay decay = append_state_decay(layers, module_, heads, parts[2], FreshContent::kLogOfCount);
+  const StateDecay decay = append_state_decay(layers, module_, description_, parts[2]);
   const ValueId y = apply(mixed, decay.decay, ops::pointwise::affine(builder, decay.negative_steps, -1));
   return y == kNone ? kNone : norm(ops::swiglu(builder, parts[0], with_values(y, mixed)));
 }
@@ -66,7 +66,9 @@ LinearLayer StateSpacePart::out_projection() const {
   return {.module = module_ + ".out_proj",
           .in_features = description_.value_width(),
           .out_features = parts_.config().hidden_size,
-          .bias = description_.bias};
+          .bias = description_.bias,
+          .takes_adapter = description_.has_adapters,
+          .fresh_bound = description_.fresh.output_bound};
 }
 
 }  // namespace spillway
