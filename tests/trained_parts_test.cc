@@ -268,7 +268,8 @@ TEST_CASE("Nemotron-H's state spaces begin afresh with steps within their bounds
       sum += value * value;
     }
     CHECK(largest <= bound);
-    CHECK(std::sqrt(sum / static_cast<double>(products.size())) == doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.05));
+    CHECK(std::sqrt(sum / static_cast<double>(products.size())) ==
+          doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.05));
   }
   // Its embedding has no padding_idx.
   const std::vector<double> table = weights.at("model.embeddings.weight");

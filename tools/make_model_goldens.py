@@ -68,6 +68,7 @@ LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTEN
                 "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT],
                 # PEFT's all-linear but for out_proj, which it refuses beside these state spaces.
                 "nemotron_h": ["in_proj", *ATTENTION, "up_proj", "down_proj"],
+                **dict.fromkeys(("falcon_h1", "falcon_h1_tied"), ["in_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"]),
                 "nemotron_h_moe": ["in_proj", *ATTENTION, "up_proj", "down_proj", "fc1_latent_proj", "fc2_latent_proj"]}
 # Mixtures with adapters on experts and routers.
 EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {

@@ -410,8 +410,8 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
   for (float& value : values) value = random.normal(deviation);
 }
 
-void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low, double high,
-                        uint64_t seed) {
+void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low,
+                        double high, uint64_t seed) {
   RandomStream random(seed, random_stream_of(parameter.module), static_cast<uint64_t>(first_elem));
   for (float& value : values) value = static_cast<float>(low + (high - low) * double{random.uniform()});
 }

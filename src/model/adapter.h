@@ -57,8 +57,8 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
                        uint64_t seed);
 
 // The same with uniform numbers from `low` to `high`.
-void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low, double high,
-                        uint64_t seed);
+void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low,
+                        double high, uint64_t seed);
 
 // Parses an adapter_config.json; target_modules only if they are a list, not a pattern. `where` names the file in
 // errors. Throws InputError for unsupported adapters (trained biases, repeated layers, ...).

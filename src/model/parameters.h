@@ -85,10 +85,10 @@ struct Parameter {
   std::string module;  // that it belongs to: "model.layers.0.self_attn.q_proj"; of a LoRA factor, that it adapts
   ParameterRole role = ParameterRole::kLinear;
   Shape shape;
-  DType dtype = DType::kF32;  // that the graph computes with
-  bool trained = false;       // then its storage is dense
-  bool is_copy = false;       // frozen, beside another weight of the name; its values are called "reference.<name>"
-  bool is_table = false;      // an embedding that is not the head, too
+  DType dtype = DType::kF32;   // that the graph computes with
+  bool trained = false;        // then its storage is dense
+  bool is_copy = false;        // frozen, beside another weight of the name; its values are called "reference.<name>"
+  bool is_table = false;       // an embedding that is not the head, too
   bool takes_adapter = true;   // of a linear layer
   bool is_called_norm = true;  // of a norm, by which transformers' Trainer knows it
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.

@@ -17,7 +17,7 @@ struct WeightNames {
   std::string stem_in_files = "model.";  // in a model's files
   std::string head_in_files = "lm_head";
   std::string embedding = "embed_tokens";  // the module behind the stem
-  bool is_part = false;  // the files hold weights of other parts, too
+  bool is_part = false;                    // the files hold weights of other parts, too
 
   // Returns the path of a module or a weight.
   [[nodiscard]] std::string path(std::string_view name) const { return renamed(name, stem, "lm_head"); }
@@ -30,7 +30,8 @@ struct WeightNames {
  private:
   [[nodiscard]] std::string renamed(std::string_view name, std::string_view beginning, std::string_view head) const {
     constexpr std::string_view kStem = "model.", kHead = "lm_head", kEmbedding = "model.embed_tokens.";
-    if (name.starts_with(kEmbedding)) return fmt::format("{}{}.{}", beginning, embedding, name.substr(kEmbedding.size()));
+    if (name.starts_with(kEmbedding))
+      return fmt::format("{}{}.{}", beginning, embedding, name.substr(kEmbedding.size()));
     if (name.starts_with(kStem)) return fmt::format("{}{}", beginning, name.substr(kStem.size()));
     if (name.starts_with(kHead)) return fmt::format("{}{}", head, name.substr(kHead.size()));
     return std::string(name);

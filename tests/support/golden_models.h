@@ -57,6 +57,9 @@ inline constexpr const char* kTinyModels[] = {"llama2",
                                               "granitemoehybrid_moe",
                                               "gemma4_e2b",
                                               "nemotron_h",
-                                              "nemotron_h_moe"};
+                                              "nemotron_h_moe",
+                                              "falcon_h1",
+                                              "falcon_h1_tied",
+                                              "bamba"};
 
 }  // namespace spillway::testing

@@ -45,10 +45,12 @@ class LayerBuilder {
     return name.empty() ? x : parts_.norm(x, prefix_ + std::string(name));
   }
 
-  // The last projection of a part, and what that takes, or kNone where the states are all that is wanted of it.
+  // The last projection of a part, what that takes, or kNone where the states are all that is wanted of it, and the
+  // factor of its product.
   struct Branch {
     LinearLayer last;
     ValueId inner = kNone;
+    double scale = 1;
   };
 
   // Returns the stream plus what its tokens take from each other, or kNone where `mixing` returns it. All parts are
@@ -58,10 +60,9 @@ class LayerBuilder {
     ValueId others = kNone;
     for (const Branch& branch : branches) {
       if (branch.inner == kNone) return kNone;
-      if (&branch == &branches.back()) break;
-      others = parts_.layers().linear(branch.last, branch.inner, others);
+      if (&branch != &branches.back()) others = product(branch, others);
     }
-    return add_branch(branches.back().last, branches.back().inner, stream, layer_.norms.after_attention, others);
+    return add_branch(branches.back(), stream, layer_.norms.after_attention, others);
   }
 
   // Appends the parts that mix tokens.
@@ -70,20 +71,23 @@ class LayerBuilder {
       return mixing.convolve(index_, in, weight, bias);
     };
     std::vector<Branch> branches;
-    const auto add = [&](const auto& part, const auto&... functions) {
-      branches.push_back({part.out_projection(), part.inner(x, functions...)});
+    const auto add = [&](const auto& part, double scale, const auto&... functions) {
+      branches.push_back({part.out_projection(), part.inner(x, functions...), scale});
     };
-    if (layer_.convolution) add(ShortConvolutionPart(parts_, *layer_.convolution, prefix_ + "conv"), convolve);
+    if (layer_.convolution) add(ShortConvolutionPart(parts_, *layer_.convolution, prefix_ + "conv"), 1, convolve);
     if (layer_.delta) {
       const std::string module = prefix_ + std::string(layer_.delta->module);
       const auto apply = [&](ValueId qkv, ValueId decay, ValueId beta) {
         return mixing.apply_delta_rule(index_, qkv, decay, beta);
       };
       layer_.delta->heads.rule == ops::StateRule::kAdds
-          ? add(StateSpacePart(parts_, *layer_.delta, module), convolve, apply)
-          : add(GatedDeltaPart(parts_, *layer_.delta, module), convolve, apply);
+          ? add(StateSpacePart(parts_, *layer_.delta, module), layer_.delta->scales.output, convolve, apply)
+          : add(GatedDeltaPart(parts_, *layer_.delta, module), 1, convolve, apply);
     }
-    if (layer_.has_attention) branches.push_back({output_projection(), attended(heads_of(x), mixing)});
+    if (layer_.has_attention) {
+      const ValueId read = ops::scale(builder(), x, layer_.attention.input_scale);
+      branches.push_back({output_projection(), attended(heads_of(read), mixing), layer_.attention.output_scale});
+    }
     return branches;
   }
 
@@ -95,19 +99,26 @@ class LayerBuilder {
     return heads.gate == kNone ? result : ops::glu(builder(), heads.gate, result);
   }
 
-  // Returns stream + residual_scale * norm(last(x) + others); `others` may be kNone.
-  [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after,
+  // Returns the scaled product of a branch, plus `others`, which may be kNone.
+  [[nodiscard]] ValueId product(const Branch& branch, ValueId others) {
+    if (branch.scale == 1) return parts_.layers().linear(branch.last, branch.inner, others);
+    const ValueId scaled = ops::scale(builder(), parts_.layers().linear(branch.last, branch.inner), branch.scale);
+    return others == kNone ? scaled : ops::add(builder(), scaled, others);
+  }
+
+  // Returns stream + residual_scale * norm(product(branch) + others); `others` may be kNone.
+  [[nodiscard]] ValueId add_branch(const Branch& branch, ValueId stream, std::string_view norm_after,
                                    ValueId others = kNone) {
-    const bool joins_at_once = norm_after.empty() && parts_.config().residual_scale == 1 && others == kNone;
-    if (joins_at_once) return parts_.layers().linear(last, x, stream);
-    return parts_.join(stream, norm(parts_.layers().linear(last, x, others), norm_after));
+    if (norm_after.empty() && parts_.config().residual_scale == 1 && others == kNone) return product(branch, stream);
+    return parts_.join(stream, norm(product(branch, others), norm_after));
   }
 
   // Returns stream + residual_scale * norm(feed_forward(x)).
   [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     return parts_.layers().by_tiles({x, stream}, [&](const std::vector<ValueId>& rows) {
-      return add_branch(mlp.down_projection(), mlp.inner(rows[0]), rows[1], layer_.norms.after_feed_forward);
+      const Branch branch{mlp.down_projection(), mlp.inner(rows[0]), layer_.feed_forward.output_scale};
+      return add_branch(branch, rows[1], layer_.norms.after_feed_forward);
     });
   }
 
@@ -119,7 +130,7 @@ class LayerBuilder {
     const LinearLayer projection{prefix_ + "per_layer_projection", layer_.input_width, hidden};
     const ValueId gated =
         ops::geglu(builder(), parts_.layers().linear(gate, stream), parts_.layer_inputs()[static_cast<size_t>(index_)]);
-    return add_branch(projection, gated, stream, "post_per_layer_input_norm");
+    return add_branch({projection, gated}, stream, "post_per_layer_input_norm");
   }
 
   // Returns the stream plus the layer's own input, times the layer's scalar, where it has them.
@@ -144,7 +155,8 @@ class LayerBuilder {
   // the mixture, stream + residual_scale * (feed_forward(x) + mixture(x)).
   [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
-    const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
+    const Branch branch{mlp.down_projection(), mlp.inner(x), layer_.feed_forward.output_scale};
+    const ValueId dense = norm(product(branch, kNone), layer_.norms.after_dense);
     const MixtureInputs inputs =
         layer_.norms.before_mixture.empty()
             ? MixtureInputs{.experts = x, .router = x}

@@ -48,7 +48,9 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kQwen3Next,
                                        &architectures::kQwen35,
                                        &architectures::kQwen35Moe,
-                                       &architectures::kNemotronH};
+                                       &architectures::kNemotronH,
+                                       &architectures::kFalconH1,
+                                       &architectures::kBamba};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

@@ -57,7 +57,7 @@ struct Architecture {
   RopeDefaults rope{};
   // What no config.json has a say in.
   std::string_view activation_key = "hidden_act";
-  std::string_view final_norm = "model.norm";  // the module behind the layers
+  std::string_view final_norm = "model.norm";   // the module behind the layers
   std::string_view embedding = "embed_tokens";  // the module, inside "model."
   // What paths in its files begin with in place of "model."; files of transformers 5's own names are read, too.
   std::string_view stem_in_files{};
@@ -86,7 +86,7 @@ namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
     kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kGemma4, kGemma4Unified, kGraniteMoe, kGraniteMoeHybrid,
-    kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kNemotronH;
+    kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kNemotronH, kFalconH1, kBamba;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -34,8 +34,7 @@ ValueId number_of_heads(Layers& layers, const std::string& module, std::string_v
 
 ValueId step_bias(Layers& layers, const std::string& module, const GatedDelta& description) {
   const std::optional<FreshStates::Steps>& steps = description.fresh.steps;
-  const FreshRange range =
-      steps ? FreshRange{std::log(steps->low), std::log(steps->high), steps->least} : FreshRange{};
+  const FreshRange range = steps ? FreshRange{std::log(steps->low), std::log(steps->high), steps->least} : FreshRange{};
   return number_of_heads(layers, module, "dt_bias", description, ParameterRole::kBias,
                          steps ? FreshContent::kSteps : FreshContent::kOnes, range);
 }

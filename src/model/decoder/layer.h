@@ -50,6 +50,7 @@ struct Attention {
   std::optional<size_t> rope = 0;              // in DecoderConfig::ropes; empty: heads are not rotated
   double scale = 0;                            // of scores
   double soft_cap = 0;                         // of scaled scores; 0: none
+  double input_scale = 1, output_scale = 1;    // of what it reads and of what it adds to the stream (Falcon-H1)
   std::optional<HeadNorm> head_norm;           // empty: queries and keys have no norms
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
@@ -81,6 +82,19 @@ struct ShortConvolution {
   bool bias = false;     // of the convolution and of both projections
 };
 
+// The place of the norm by groups of what a state space gives, y, beside its gate z.
+enum class StateNorm : uint8_t {
+  kBehindGate,  // norm(silu(z) * y) (Granite 4)
+  kBeforeGate,  // silu(z) * norm(y)
+  kAbsent,      // silu(z) * y
+};
+
+// The factors of what a state space's first projection gives and of what the parts around it read and add (Falcon-H1).
+struct StateScales {
+  double input = 1, output = 1;
+  double gate = 1, values = 1, keys = 1, queries = 1, steps = 1;
+};
+
 // The bounds of the time steps of a state space, which are a softplus.
 struct StateSteps {
   double least = 0, most = std::numeric_limits<double>::infinity();
@@ -97,17 +111,20 @@ struct FreshStates {
   double output_bound = 0;  // above 0: out_proj is uniform within it
 };
 
-// A matrix of each head in place of attention: queries, keys and values are convolved and go through
+// A matrix of each head in place of attention, or beside it: queries, keys and values are convolved and go through
 // ops::gated_delta_rule. With a rule that corrects (Qwen3-Next) its result is normalised by value heads and gated; with
 // one that adds (Mamba-2: key heads are its groups, key_dim the size of its state, values its x), what it gives and D
-// times the values are gated and normalised by groups.
+// times the values are gated and normalised by groups, in the order of StateNorm.
 struct GatedDelta {
   ops::DeltaHeads heads;
-  int64_t taps = 0;                         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
-  bool is_by_head = false;                  // of a rule that corrects: the projections are two, in_proj_qkvz and
-                                            // in_proj_ba, with the parts of each key head
-  bool conv_bias = false, bias = false;     // of a rule that adds: of the convolution, and of both projections
-  StateSteps steps{};                       // of a rule that adds
+  int64_t taps = 0;         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;  // of a rule that corrects: the projections are two, in_proj_qkvz and
+                            // in_proj_ba, with the parts of each key head
+  // Of a rule that adds:
+  bool conv_bias = false, bias = false, output_bias = false;  // of the convolution, and of the two projections
+  StateNorm norm = StateNorm::kBehindGate;
+  StateSteps steps{};
+  StateScales scales{};
   FreshStates fresh{};                      // of a new model
   bool has_adapters = true;                 // else PEFT refuses one on the last projection
   std::string_view module = "linear_attn";  // inside the layer
@@ -125,6 +142,7 @@ struct FeedForward {
   bool has_gate = true;   // down_proj(activation(gate_proj(x)) * up_proj(x)), else down_proj(activation(up_proj(x)))
   bool is_fused = false;  // gate_up_proj is gate_proj and up_proj below each other (Phi-3)
   bool bias = false;      // of all its projections
+  double gate_scale = 1, output_scale = 1;  // of gate_proj's product, and of what it adds to the stream (Falcon-H1)
   // The names of its module inside the layer and of its projections.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
   std::string_view fused_proj = "gate_up_proj";
@@ -216,6 +234,7 @@ struct DecoderLayer {
   void replace_attention(const GatedDelta& part);
   void replace_feed_forward(const Mixture& part);
 
+  // Returns true if it has a part that mixes tokens.
   [[nodiscard]] bool mixes_tokens() const { return has_attention || convolution || delta; }
   // Returns what the layer keeps: keys and values are two states, unless they are another layer's; the last tokens of a
   // convolution are one, and the matrices of the delta rule another one behind it.

@@ -15,7 +15,7 @@
 namespace spillway::architectures {
 namespace {
 
-constexpr int64_t kMaxUnreadLayers = 64, kMaxWidth = int64_t{1} << 20;
+constexpr int64_t kMaxSharedWidth = int64_t{1} << 20;
 constexpr double kMinStep = 1e-9, kMaxStep = 1e6;
 constexpr std::string_view kModule = "mixer";
 
@@ -93,11 +93,11 @@ GatedDelta read_space(const JsonField& json, const DecoderConfig& config) {
   return space;
 }
 
-Mixture read_experts(const JsonField& json) {
+Mixture read_relu_experts(const JsonField& json) {
   Mixture mixture = read_grouped_mixture(json);
-  mixture.shared_inner = json["moe_shared_expert_intermediate_size"].integer_or(7688, 1, kMaxWidth);
+  mixture.shared_inner = json["moe_shared_expert_intermediate_size"].integer_or(7688, 1, kMaxSharedWidth);
   if (const JsonField latent = json["moe_latent_size"]; !latent.is_null())
-    mixture.latent = latent.integer(1, kMaxWidth);
+    mixture.latent = latent.integer(1, kMaxSharedWidth);
   mixture.router_is_f32 = true;
   mixture.has_gate = false;
   mixture.activation = Activation::kReluSquared;
@@ -119,16 +119,15 @@ void read_nemotron_h(const JsonField& json, DecoderConfig& config) {
     layer.has_attention = nth(pattern, i) == '*';
     layer.has_feed_forward = nth(pattern, i) == '-';
     if (nth(pattern, i) == 'M') layer.delta = read_space(json, config);
-    if (nth(pattern, i) == 'E') layer.mixture = read_experts(json);
+    if (nth(pattern, i) == 'E') layer.mixture = read_relu_experts(json);
   }
   config.has_unread_layers = true;
 }
 
-constexpr DecoderLayer kOnePart{.norms = {.before_attention = "norm", .before_feed_forward = "norm"},
-                                .attention = {.module = kModule},
-                                .feed_forward = {.activation = Activation::kReluSquared,
-                                                 .has_gate = false,
-                                                 .module = kModule}};
+constexpr DecoderLayer kOnePart{
+    .norms = {.before_attention = "norm", .before_feed_forward = "norm"},
+    .attention = {.module = kModule},
+    .feed_forward = {.activation = Activation::kReluSquared, .has_gate = false, .module = kModule}};
 
 }  // namespace
 

@@ -21,9 +21,9 @@ using nlohmann::json;
 namespace {
 
 json nemotron(const json& changes) {
-  json all = {{"model_type", "nemotron_h"}, {"mlp_hidden_act", "relu2"},      {"hybrid_override_pattern", "M-E*"},
-              {"n_routed_experts", 8},      {"moe_intermediate_size", 12},    {"num_experts_per_tok", 2},
-              {"mamba_num_heads", 4},       {"mamba_head_dim", 8},            {"n_groups", 2},
+  json all = {{"model_type", "nemotron_h"}, {"mlp_hidden_act", "relu2"},   {"hybrid_override_pattern", "M-E*"},
+              {"n_routed_experts", 8},      {"moe_intermediate_size", 12}, {"num_experts_per_tok", 2},
+              {"mamba_num_heads", 4},       {"mamba_head_dim", 8},         {"n_groups", 2},
               {"ssm_state_size", 12},       {"num_hidden_layers", nullptr}};
   all.update(changes);
   return all;

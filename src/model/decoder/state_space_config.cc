@@ -9,7 +9,7 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kMaxStateHeads = 4096, kMaxExpand = 64;
+constexpr int64_t kMaxStateHeads = 4096, kMaxExpand = 64, kMaxStateWidth = int64_t{1} << 20;
 
 StateSteps read_steps(const JsonField& json) {
   const JsonField limit = json["time_step_limit"];
@@ -27,6 +27,14 @@ StateSteps read_steps(const JsonField& json) {
   throw limit.bad("two numbers from 0 on, the first below the second", "correct them");
 }
 
+// Returns the width of all heads, 0 where the config does not say it.
+int64_t read_width(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size) {
+  if (!keys.has_expand) return 0;
+  const bool is_null = json.has(keys.width) && json[keys.width].is_null();
+  if (!keys.width.empty() && !is_null) return json[keys.width].integer_or(keys.default_width, 1, kMaxStateWidth);
+  return json["mamba_expand"].integer_or(2, 1, kMaxExpand) * hidden_size;
+}
+
 }  // namespace
 
 GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size) {
@@ -40,7 +48,8 @@ GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, i
                     .steps = read_steps(json),
                     .module = "mamba"};
   ops::DeltaHeads& heads = result.heads;
-  const int64_t width = keys.has_expand ? json["mamba_expand"].integer_or(2, 1, kMaxExpand) * hidden_size : 0;
+  result.output_bias = keys.output_bias.empty() ? result.bias : json[keys.output_bias].boolean_or(false);
+  const int64_t width = read_width(json, keys, hidden_size);
   const JsonField head_dim = json[keys.head_dim];
   const bool is_implied = head_dim.is_null() || (head_dim.is_string() && head_dim.string() == "auto");
   if (is_implied && keys.has_expand) {
@@ -50,8 +59,9 @@ GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, i
                                                 : head_dim.integer(1, ops::kMaxDeltaDim);
   }
   if (keys.has_expand && result.value_width() != width)
-    throw input_error(json.where(), "expected {} x {} to be mamba_expand x hidden_size, {}, got {}; check the numbers",
-                      keys.heads, keys.head_dim, width, result.value_width());
+    throw input_error(json.where(), "expected {} x {} to be {}, {}, got {}; check the numbers", keys.heads,
+                      keys.head_dim, keys.width.empty() ? "mamba_expand x hidden_size" : keys.width, width,
+                      result.value_width());
   if (heads.value_heads % heads.key_heads != 0)
     throw input_error(json.where(), "expected {} to divide {}, got {} and {}; check both numbers", keys.groups,
                       keys.heads, heads.key_heads, heads.value_heads);
