@@ -239,7 +239,7 @@ def model_specs():
             mamba_conv_bias=False, time_step_limit=(0.5, 1.2), ssm_out_multiplier=0.7, key_multiplier=0.4, tie_word_embeddings=True,
             rope_parameters=plain), torch.bfloat16, None, 5),
         "bamba": (BambaConfig(
-            **{**SMALL, "num_hidden_layers": 3, "pad_token_id": 71}, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_n_groups=2,
+            **{**SMALL, "num_hidden_layers": 3, "pad_token_id": 71, "initializer_range": 0.15}, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_n_groups=2,
             mamba_d_state=12, mamba_chunk_size=8, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}), torch.float32, None, 5),
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
