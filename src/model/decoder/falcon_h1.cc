@@ -11,15 +11,18 @@
 namespace spillway::architectures {
 namespace {
 
-constexpr double kMinFactor = 1e-6, kMaxFactor = 1e6;
+constexpr double kMinFalconFactor = 1e-6, kMaxFalconFactor = 1e6;
 
-double read_factor(const JsonField& json, std::string_view key) { return json[key].real_or(1, kMinFactor, kMaxFactor); }
+double read_factor(const JsonField& json, std::string_view key) {
+  return json[key].real_or(1, kMinFalconFactor, kMaxFalconFactor);
+}
 
 // Returns as many factors as `count`, ones where the key is missing.
 std::vector<double> read_factors(const JsonField& json, std::string_view key, size_t count) {
   if (json[key].is_null()) return std::vector<double>(count, 1);
   std::vector<double> factors;
-  for (const JsonField& factor : json[key].elements()) factors.push_back(factor.real(kMinFactor, kMaxFactor));
+  for (const JsonField& factor : json[key].elements())
+    factors.push_back(factor.real(kMinFalconFactor, kMaxFalconFactor));
   if (factors.size() == count) return factors;
   throw input_error(json.where(), "expected {} to list {} numbers, got {}; correct the list", key, count,
                     factors.size());

@@ -27,13 +27,15 @@ json falcon(const json& changes) {
   return all;
 }
 
-DecoderConfig parsed(const json& changes = json::object()) { return parse(falcon(changes), "FalconH1ForCausalLM"); }
-std::string error(const json& changes) { return config_error(falcon(changes), "FalconH1ForCausalLM"); }
+DecoderConfig falcon_with(const json& changes = json::object()) {
+  return parse(falcon(changes), "FalconH1ForCausalLM");
+}
+std::string falcon_error(const json& changes) { return config_error(falcon(changes), "FalconH1ForCausalLM"); }
 
 }  // namespace
 
 TEST_CASE("each layer of Falcon-H1 has attention and a state space, with states of both") {
-  const DecoderConfig config = parsed();
+  const DecoderConfig config = falcon_with();
   for (const DecoderLayer& layer : config.layers) {
     CHECK(layer.has_attention);
     REQUIRE(layer.delta);
@@ -73,24 +75,24 @@ TEST_CASE("Falcon-H1's multipliers are factors of the parts that they are named 
   CHECK(layer.feed_forward.gate_scale == 0.9);
   CHECK(layer.feed_forward.output_scale == 1.4);
   CHECK(layer.delta->norm == StateNorm::kBeforeGate);
-  CHECK(error({{"ssm_multipliers", {1.0, 2.0}}}) ==
+  CHECK(falcon_error({{"ssm_multipliers", {1.0, 2.0}}}) ==
         "[config.json] expected ssm_multipliers to list 5 numbers, got 2; correct the list");
 }
 
 TEST_CASE("the width and the biases of Falcon-H1's state spaces have keys of their own") {
-  CHECK(parsed({{"mamba_d_ssm", nullptr}}).layers[0].delta->value_width() == 64);  // mamba_expand x hidden_size
-  CHECK(parsed({{"mamba_d_ssm", 32}}).layers[0].delta->heads.value_dim == 4);
-  CHECK(parsed({{"projectors_bias", true}}).layers[0].delta->output_bias);
-  CHECK_FALSE(parsed({{"projectors_bias", true}}).layers[0].delta->bias);
-  CHECK(parsed({{"mamba_proj_bias", true}}).layers[0].delta->bias);
-  CHECK(parsed({{"mamba_rms_norm", true}, {"mamba_norm_before_gate", false}}).layers[0].delta->norm ==
+  CHECK(falcon_with({{"mamba_d_ssm", nullptr}}).layers[0].delta->value_width() == 64);  // mamba_expand x hidden_size
+  CHECK(falcon_with({{"mamba_d_ssm", 32}}).layers[0].delta->heads.value_dim == 4);
+  CHECK(falcon_with({{"projectors_bias", true}}).layers[0].delta->output_bias);
+  CHECK_FALSE(falcon_with({{"projectors_bias", true}}).layers[0].delta->bias);
+  CHECK(falcon_with({{"mamba_proj_bias", true}}).layers[0].delta->bias);
+  CHECK(falcon_with({{"mamba_rms_norm", true}, {"mamba_norm_before_gate", false}}).layers[0].delta->norm ==
         StateNorm::kBehindGate);
-  CHECK(error({{"mamba_d_head", 5}}) ==
+  CHECK(falcon_error({{"mamba_d_head", 5}}) ==
         "[config.json] expected mamba_n_heads x mamba_d_head to be mamba_d_ssm, 64, got 40; check the numbers");
-  const StateSteps steps = parsed({{"time_step_limit", {0.5, 2.0}}}).layers[0].delta->steps;
+  const StateSteps steps = falcon_with({{"time_step_limit", {0.5, 2.0}}}).layers[0].delta->steps;
   CHECK(steps.least == 0.5);
   CHECK(steps.most == 2);
-  CHECK(error({{"time_step_limit", {2.0, 0.5}}}).find("the first below the second") != std::string::npos);
+  CHECK(falcon_error({{"time_step_limit", {2.0, 0.5}}}).find("the first below the second") != std::string::npos);
 }
 
 TEST_CASE("Falcon-H1's projections behind state spaces take no adapter, and Bamba's do, as in PEFT") {

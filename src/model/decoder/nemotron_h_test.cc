@@ -29,8 +29,10 @@ json nemotron(const json& changes) {
   return all;
 }
 
-DecoderConfig parsed(const json& changes = json::object()) { return parse(nemotron(changes), "NemotronHForCausalLM"); }
-std::string error(const json& changes) { return config_error(nemotron(changes), "NemotronHForCausalLM"); }
+DecoderConfig nemotron_with(const json& changes = json::object()) {
+  return parse(nemotron(changes), "NemotronHForCausalLM");
+}
+std::string nemotron_error(const json& changes) { return config_error(nemotron(changes), "NemotronHForCausalLM"); }
 
 // The parts of layers by the letters of the pattern.
 std::string parts_of(const DecoderConfig& config) {
@@ -47,25 +49,25 @@ std::string parts_of(const DecoderConfig& config) {
 }  // namespace
 
 TEST_CASE("each layer of Nemotron-H is one part, by a list of types or by a pattern") {
-  CHECK(parts_of(parsed()) == "M-E*");
-  CHECK(parts_of(parsed({{"hybrid_override_pattern", "*E"}})) == "*E");
+  CHECK(parts_of(nemotron_with()) == "M-E*");
+  CHECK(parts_of(nemotron_with({{"hybrid_override_pattern", "*E"}})) == "*E");
   const json types = {"moe", "mamba", "mlp", "attention", "linear_attention", "full_attention"};
-  CHECK(parts_of(parsed({{"layers_block_type", types}})) == "EM-*M*");  // the list counts
-  CHECK(parts_of(parsed({{"layer_types", types}})) == "EM-*M*");
+  CHECK(parts_of(nemotron_with({{"layers_block_type", types}})) == "EM-*M*");  // the list counts
+  CHECK(parts_of(nemotron_with({{"layer_types", types}})) == "EM-*M*");
   CHECK(parts_of(read_decoder_config(kGoldenModels / "nemotron_h")) == "-M*M-");
   CHECK(parts_of(read_decoder_config(kGoldenModels / "nemotron_h_moe")) == "MEM*E");
-  CHECK(error({{"hybrid_override_pattern", "MX"}}) ==
+  CHECK(nemotron_error({{"hybrid_override_pattern", "MX"}}) ==
         "[config.json: hybrid_override_pattern] expected a pattern of M, *, - and E, got \"MX\"; use a model of these "
         "layers");
-  CHECK(error({{"layers_block_type", {"conv"}}}) ==
+  CHECK(nemotron_error({{"layers_block_type", {"conv"}}}) ==
         "[config.json] expected layers_block_type of linear_attention, full_attention, mlp and moe, got 'conv'; use a "
         "model of these layers");
-  CHECK(error({{"hybrid_override_pattern", nullptr}}).find("expected layers_block_type or hybrid_override_pattern") !=
-        std::string::npos);
+  CHECK(nemotron_error({{"hybrid_override_pattern", nullptr}})
+            .find("expected layers_block_type or hybrid_override_pattern") != std::string::npos);
 }
 
 TEST_CASE("a layer of Nemotron-H without a part that mixes tokens keeps no state") {
-  const DecoderConfig config = parsed();
+  const DecoderConfig config = nemotron_with();
   CHECK(config.layers[0].states().size() == 2);
   CHECK(config.layers[1].states().empty());
   CHECK(config.layers[2].states().empty());
@@ -74,33 +76,37 @@ TEST_CASE("a layer of Nemotron-H without a part that mixes tokens keeps no state
 }
 
 TEST_CASE("Nemotron-H's keys are read as transformers reads them, older names of them first") {
-  const GatedDelta space = *parsed().layers[0].delta;
+  const GatedDelta space = *nemotron_with().layers[0].delta;
   CHECK(space.heads.value_heads == 4);
   CHECK(space.heads.key_heads == 2);
   CHECK(space.taps == 4);
   CHECK(space.conv_bias);
   CHECK_FALSE(space.bias);
   CHECK(space.steps.least == 0.001);
-  const GatedDelta older = *parsed({{"mamba_n_groups", 1}, {"mamba_d_conv", 3}, {"mamba_dt_min", 0.5}}).layers[0].delta;
+  const GatedDelta older =
+      *nemotron_with({{"mamba_n_groups", 1}, {"mamba_d_conv", 3}, {"mamba_dt_min", 0.5}}).layers[0].delta;
   CHECK(older.heads.key_heads == 1);
   CHECK(older.taps == 3);
   CHECK(older.steps.least == 0.5);
   // Transformers gives biases of projections to state spaces by use_bias, and none to attention.
-  const DecoderConfig biased = parsed({{"use_bias", true}, {"mamba_proj_bias", false}, {"attention_bias", true}});
+  const DecoderConfig biased =
+      nemotron_with({{"use_bias", true}, {"mamba_proj_bias", false}, {"attention_bias", true}});
   CHECK(biased.layers[0].delta->bias);
   CHECK_FALSE(biased.layers[3].attention.qkv_bias);
-  CHECK(parsed().layers[3].attention.head_dim == 128);
-  CHECK_FALSE(parsed().layers[3].attention.rope);
-  CHECK(parsed({{"moe_latent_size", 16}}).layers[2].mixture->latent == 16);
+  CHECK(nemotron_with().layers[3].attention.head_dim == 128);
+  CHECK_FALSE(nemotron_with().layers[3].attention.rope);
+  CHECK(nemotron_with({{"moe_latent_size", 16}}).layers[2].mixture->latent == 16);
 }
 
 TEST_CASE("what transformers computes in another way in Nemotron-H is refused") {
-  CHECK(error({{"mamba_hidden_act", "gelu"}}).find("expected silu, got") != std::string::npos);
-  CHECK(error({{"mlp_hidden_act", "silu"}}).find("expected mlp_hidden_act relu2, got 'silu'") != std::string::npos);
-  CHECK(error({{"tie_word_embeddings", true}}).find("expected false, got true") != std::string::npos);
-  CHECK(error({{"n_groups", 3}}).find("expected n_groups to divide mamba_num_heads") != std::string::npos);
-  CHECK(error({{"attention_dropout", 0.1}}).find("expected attention_dropout 0, got 0.1") != std::string::npos);
-  CHECK(error({{"n_group", 3}}).find("expected n_group to divide") != std::string::npos);
+  CHECK(nemotron_error({{"mamba_hidden_act", "gelu"}}).find("expected silu, got") != std::string::npos);
+  CHECK(nemotron_error({{"mlp_hidden_act", "silu"}}).find("expected mlp_hidden_act relu2, got 'silu'") !=
+        std::string::npos);
+  CHECK(nemotron_error({{"tie_word_embeddings", true}}).find("expected false, got true") != std::string::npos);
+  CHECK(nemotron_error({{"n_groups", 3}}).find("expected n_groups to divide mamba_num_heads") != std::string::npos);
+  CHECK(nemotron_error({{"attention_dropout", 0.1}}).find("expected attention_dropout 0, got 0.1") !=
+        std::string::npos);
+  CHECK(nemotron_error({{"n_group", 3}}).find("expected n_group to divide") != std::string::npos);
 }
 
 TEST_CASE("the weights of Nemotron-H have the names of its files and of transformers, which PEFT goes by") {
@@ -146,7 +152,7 @@ TEST_CASE("the projection behind a state space takes no adapter where PEFT refus
 TEST_CASE("models of only one kind of layer of Nemotron-H have graphs of training and of generation") {
   for (const char* pattern : {"M", "-", "E", "*", "M-", "-M"}) {
     CAPTURE(std::string(pattern));
-    const ModelPtr model = make_decoder(parsed({{"hybrid_override_pattern", pattern}}));
+    const ModelPtr model = make_decoder(nemotron_with({{"hybrid_override_pattern", pattern}}));
     Graph training;
     Builder builder(training);
     (void)model->build(builder, {.tokens = 8, .max_sequences = 5});
