@@ -55,6 +55,11 @@ inline constexpr const char* kTinyModels[] = {"llama2",
                                               "qwen3_5_moe",
                                               "granitemoehybrid",
                                               "granitemoehybrid_moe",
-                                              "gemma4_e2b"};
+                                              "gemma4_e2b",
+                                              "nemotron_h",
+                                              "nemotron_h_moe",
+                                              "falcon_h1",
+                                              "falcon_h1_tied",
+                                              "bamba"};
 
 }  // namespace spillway::testing

@@ -47,7 +47,10 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kLfm2Moe,
                                        &architectures::kQwen3Next,
                                        &architectures::kQwen35,
-                                       &architectures::kQwen35Moe};
+                                       &architectures::kQwen35Moe,
+                                       &architectures::kNemotronH,
+                                       &architectures::kFalconH1,
+                                       &architectures::kBamba};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

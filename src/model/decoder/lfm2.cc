@@ -42,7 +42,7 @@ void read_convolutions(const JsonField& json, DecoderConfig& config) {
     if (type != "conv")
       throw input_error(json.where(), "expected layer_types of full_attention and conv, got {}; use a model without it",
                         quote(type));
-    nth(config.layers, layer).convolution = convolution;
+    nth(config.layers, layer).replace_attention(convolution);
     nth(config.layers, layer).attention.rope.reset();
   }
 }
@@ -83,7 +83,7 @@ void read_lfm2_moe(const JsonField& json, DecoderConfig& config) {
   if (json["use_expert_bias"].boolean_or(true)) mixture.choice_bias = "expert_bias";
   const auto layers = std::ssize(config.layers);
   for (int64_t layer = json["num_dense_layers"].integer_or(2, 0, layers); layer < layers; ++layer)
-    nth(config.layers, layer).mixture = mixture;
+    nth(config.layers, layer).replace_feed_forward(mixture);
 }
 
 constexpr DecoderLayer kLayer{
