@@ -97,7 +97,10 @@ TEST_CASE("a new token whose spare row an adapter does not train is refused, or 
   const auto notes_of = [&](text::SpecialTokenNames names, bool trains_rows) {
     config::TokenizerSettings settings{.folder = folder.path().string(), .special_tokens = std::move(names)};
     ParameterTable parameters;
-    parameters.add({.name = "embedding", .role = ParameterRole::kEmbedding, .trained = trains_rows});
+    parameters.add({.name = "model.embed_tokens.weight",
+                    .module = "model.embed_tokens",
+                    .role = ParameterRole::kEmbedding,
+                    .trained = trains_rows});
     ModelPtr model = model_of(32);
     return grow_vocabulary(settings, model, parameters);
   };

@@ -177,18 +177,18 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
 
 TEST_CASE("prompts are read in longer runs where these wait for weights, with the same bits") {
   const TemporaryFolder folder;
-  write_deep_model(folder.path(), 8);
+  write_deep_model(folder.path(), 48);
   ThreadPool pool(2);
   std::vector<Prompt> prompts(2);
-  for (int32_t i = 0; i < 900; ++i) prompts[i < 700 ? 0 : 1].ids.push_back(1 + i * i % 11);
-  for (Prompt& prompt : prompts) prompt.sampling.max_new_tokens = 4;
+  for (int32_t i = 0; i < 2000; ++i) prompts[i < 1700 ? 0 : 1].ids.push_back(1 + i * i % 11);
+  for (Prompt& prompt : prompts) prompt.sampling.max_new_tokens = 2;
   struct Outcome {
     std::vector<std::vector<double>> logprobs;
     int64_t prompt_tokens = 0;
   };
   const auto answer = [&](std::optional<int64_t> device_bytes, double bytes_per_second) {
     GeneratorOptions options{
-        .model = folder.path(), .sizes = generation_sizes({704, 204}, 2, 4), .budget = {.device_bytes = device_bytes}};
+        .model = folder.path(), .sizes = generation_sizes({1702, 302}, 2, 2), .budget = {.device_bytes = device_bytes}};
     options.budget.machine.link_bytes_per_second.fill(bytes_per_second);
     Generator generator(options, pool);
     Outcome outcome{.prompt_tokens = generator.prompt_tokens()};
@@ -199,7 +199,7 @@ TEST_CASE("prompts are read in longer runs where these wait for weights, with th
   const Outcome kept = answer({}, 1e9);
   CHECK(kept.prompt_tokens == 256);
   const auto weights = static_cast<int64_t>(std::filesystem::file_size(folder.path() / "model.safetensors"));
-  const auto most = Generator({.model = folder.path(), .sizes = generation_sizes({704, 204})}, pool).device_bytes();
+  const auto most = Generator({.model = folder.path(), .sizes = generation_sizes({1702, 302})}, pool).device_bytes();
   CHECK(answer(most, 1e5).prompt_tokens == 256);  // no weight is read
   const Outcome waiting = answer(most - weights / 2, 1e5);
   CHECK(waiting.prompt_tokens > 256);
