@@ -147,6 +147,7 @@ class Decoder final : public TextModel {
     repetition_penalty = config_.repetition_penalty;
     score = config_.score;
     if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
+    if (!score) named_router_coef = config_.named_router_coef;
     wrapper = config_.wrapper;
     fresh = {config_.initializer_range, 1 - config_.architecture->norm.weight_shift, config_.padding_idx};
   }

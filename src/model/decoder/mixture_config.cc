@@ -107,8 +107,8 @@ void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, De
 
 void read_router_training(const JsonField& json, double missing, DecoderConfig& config) {
   note_dropout(json, "router_jitter_noise", config);
-  const double coefficient = json["router_aux_loss_coef"].real_or(missing, 0, kMaxCoefficient);
-  config.router_aux_loss_coef = json["output_router_logits"].boolean_or(false) ? coefficient : 0;
+  config.named_router_coef = json["router_aux_loss_coef"].real_or(missing, 0, kMaxCoefficient);
+  config.router_aux_loss_coef = json["output_router_logits"].boolean_or(false) ? config.named_router_coef : 0;
 }
 
 }  // namespace spillway
