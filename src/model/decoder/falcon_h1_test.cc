@@ -35,7 +35,7 @@ std::string falcon_error(const json& changes) { return config_error(falcon(chang
 }  // namespace
 
 TEST_CASE("each layer of Falcon-H1 has attention and a state space, with states of both") {
-  const DecoderConfig config = falcon_with();
+  const DecoderConfig config = falcon_with({{"mamba_n_groups", 2}});
   for (const DecoderLayer& layer : config.layers) {
     CHECK(layer.has_attention);
     REQUIRE(layer.delta);

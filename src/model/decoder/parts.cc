@@ -64,8 +64,8 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
     if (layer.attention.normalises_values) add_ones(layer.attention.head_dim);
   for (const DecoderLayer& layer : config.layers) {
     const std::optional<GatedDelta>& delta = layer.delta;
-    if (delta && delta->heads.rule == ops::StateRule::kAdds && delta->heads.key_heads > 1)
-      add_ones(delta->value_width() / delta->heads.key_heads);
+    if (!delta || delta->heads.rule != ops::StateRule::kAdds || delta->norm == StateNorm::kAbsent) continue;
+    if (delta->heads.key_heads > 1) add_ones(delta->value_width() / delta->heads.key_heads);
   }
   // Old Llama files keep them.
   layers.parameters().ignore_ending("rotary_emb.inv_freq");
