@@ -48,6 +48,7 @@ enum class FreshContent : uint8_t {
   kOnes,
   kLogOfUniform,  // logarithms of uniform numbers from 0.01 to 16
   kLogOfCount,    // logarithms of 1, 2, 3, ...
+  kNumber,        // Parameter::fresh_number everywhere
 };
 
 // The initial value of a weight in a model's files.
@@ -92,6 +93,7 @@ struct Parameter {
   ParameterSource source;      // nameless where no file of the model's holds it: factors, constants, a new score
   double start_deviation = 0;  // of the normal numbers that a new score starts as
   FreshContent fresh = FreshContent::kByRole;
+  double fresh_number = 0;
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
   std::vector<ValueId> values;  // in the graph: one for each part of the storage

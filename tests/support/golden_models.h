@@ -55,6 +55,11 @@ inline constexpr const char* kTinyModels[] = {"llama2",
                                               "qwen3_5_moe",
                                               "granitemoehybrid",
                                               "granitemoehybrid_moe",
-                                              "gemma4_e2b"};
+                                              "gemma4_e2b",
+                                              "afmoe",
+                                              "apertus",
+                                              "nemotron",
+                                              "hunyuan_v1_dense",
+                                              "mistral4"};
 
 }  // namespace spillway::testing

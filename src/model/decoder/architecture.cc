@@ -47,7 +47,12 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kLfm2Moe,
                                        &architectures::kQwen3Next,
                                        &architectures::kQwen35,
-                                       &architectures::kQwen35Moe};
+                                       &architectures::kQwen35Moe,
+                                       &architectures::kAfmoe,
+                                       &architectures::kApertus,
+                                       &architectures::kNemotron,
+                                       &architectures::kHunyuanV1Dense,
+                                       &architectures::kMistral4};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

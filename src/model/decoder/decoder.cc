@@ -147,7 +147,8 @@ class Decoder final : public TextModel {
     score = config_.score;
     if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
     wrapper = config_.wrapper;
-    fresh = {config_.initializer_range, 1 - config_.architecture->norm.weight_shift, config_.pad_token_id};
+    const NormDefaults& norm = config_.architecture->norm;
+    fresh = {config_.initializer_range, norm.starts_as_ones ? 1 : 1 - norm.weight_shift, config_.pad_token_id};
   }
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;

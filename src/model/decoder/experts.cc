@@ -157,6 +157,7 @@ class MixtureBuilder {
     weight.tensor = {.name = fmt::format("{}{}.weight", tensors_, tensor_name),
                      .shape = shape,
                      .has_old_name = mixture_.targets_mean_experts};
+    if (mixture_.router_starts_as_zeros) weight.fresh = FreshContent::kZeros;
     const MixtureTensor tensor = weight.tensor;
     const ValueId w = layers.add(std::move(weight)).value();
     ops::MatmulOptions options{.transpose_b = true, .out_dtype = DType::kF32};
