@@ -56,8 +56,9 @@ void write_config(const WorkingFolder& folder, const std::string& more = "") {
 }  // namespace
 
 TEST_CASE("choices have the log-likelihoods, and answers the accuracies, of lm-evaluation-harness") {
-  check_choices(eval({"--choices", golden("choices.jsonl")}), expected().at("plain"));
+  check_choices(eval({"--choices", golden("choices.jsonl"), "--no-special"}), expected().at("plain"));
   check_choices(eval({"--choices", golden("choices.jsonl"), "--special"}), expected().at("special"));
+  check_choices(eval({"--choices", golden("choices.jsonl")}), expected().at("special"));
 }
 
 TEST_CASE("answers are those of lm-evaluation-harness, and so is the share that is exact") {

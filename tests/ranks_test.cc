@@ -102,6 +102,7 @@ void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_
   }
 }
 
+const Arguments kLayerByLayer = {"--micro_batch_order", "vertical"};
 const Arguments kFullWeights = {"--adapter", "none", "--learning_rate", "0.001"};
 
 // A model whose matrices have several parts: those of the goldens are smaller than one.
@@ -167,7 +168,7 @@ Arguments of_model(const std::string& name) {
 
 TEST_CASE("LoRA with dropout, evaluation and a smaller last step has the bits of one rank on 2 and 4") {
   const TinyJob job;
-  check_on_ranks(job, {"--save_steps", "2", "--save_total_limit", "9"}, {2, 4});
+  check_on_ranks(job, {"--save_steps", "2", "--save_total_limit", "9", "--eval_batch_size", "1"}, {2, 4});
 }
 
 TEST_CASE("full fine-tuning has the bits of one rank, with tied and untied embeddings") {
@@ -228,6 +229,26 @@ TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part
       const nlohmann::json& device = rank["tiers"]["device"];
       CHECK(device["measured_peak_bytes"] == device["planned_peak_bytes"]);
     }
+  }
+}
+
+TEST_CASE("ranks that take their micro-batches layer by layer have the bits of one rank, at every stage") {
+  const WideModel model;
+  const Arguments full = {"--adapter", "none"}, gathered = {"--zero_stage", "3"};
+  const Arguments kinds[] = {{"--adapter", "lora", "--zero_stage", "0"},
+                             {"--adapter", "lora", "--zero_stage", "3", "--layer_offloading", "host"},
+                             full + Arguments{"--zero_stage", "2"},
+                             full + gathered + Arguments{"--gradient_checkpointing", "true"},
+                             full + gathered + Arguments{"--optimizer_offload", "host", "--gradient_offload", "disk"}};
+  for (const Arguments& kind : kinds) {
+    CAPTURE(fmt::format("{}", fmt::join(kind, " ")));
+    const TinyJob job;
+    const Arguments shared = model.arguments() + kind + Arguments{"--learning_rate", "0.001"};
+    CHECK(train_over_ranks(1, job, "one", shared).empty());
+    for (const std::string& error : train_over_ranks(2, job, "two", shared + kLayerByLayer)) CHECK(error == "");
+    check_same_results(job.output("one"), job.output("two"));
+    const nlohmann::json plan = nlohmann::json::parse(read_file(job.output("two") / "plan.json", 1 << 24));
+    CHECK(plan["micro_batch_group"] == 2);
   }
 }
 
@@ -294,7 +315,8 @@ TEST_CASE("preferences have the bits of one rank, reference, metrics and all") {
                             "[{path: " + (job.output("rows.jsonl")).string() + "}]"};
   check_on_ranks(job, shared, {2});
   const TinyJob known;
-  check_on_ranks(known, shared + Arguments{"--precompute_ref_log_probs", "true", "--zero_stage", "3"}, {2});
+  check_on_ranks(known, shared + kLayerByLayer + Arguments{"--precompute_ref_log_probs", "true", "--zero_stage", "3"},
+                 {2});
 }
 
 TEST_CASE("what ranks generate together, and learn from it, has the bytes of one rank at every stage") {
@@ -307,10 +329,10 @@ TEST_CASE("what ranks generate together, and learn from it, has the bytes of one
   CHECK(train_over_ranks(1, job, "one", shared).empty());
   // Weights in parts are gathered for a round, or a layer's for each token position.
   const Arguments kinds[] = {{"--zero_stage", "0"},
-                             {"--zero_stage", "3", "--ds3_gather_for_generation", "true"},
+                             kLayerByLayer + Arguments{"--zero_stage", "3", "--ds3_gather_for_generation", "true"},
                              {"--zero_stage", "3", "--ds3_gather_for_generation", "false"}};
   for (const Arguments& kind : kinds) {
-    const std::string name = "stage_" + kind[1] + kind.back();
+    const std::string name = fmt::format("with{}", fmt::join(kind, ""));
     CAPTURE(name);
     for (const std::string& error : train_over_ranks(2, job, name, shared + kind)) CHECK(error == "");
     check_same_results(job.output("one"), job.output(name));

@@ -269,6 +269,38 @@ TEST_CASE("what decays in layers with a state, their gated norms, and buffers be
   }
 }
 
+// As the _init_weights() of transformers 5.24 have it: steps between time_step_min and time_step_max by their
+// logarithms, 0.5 and 0.1 in this config, and torch's uniform numbers for out_proj over the root of the layers.
+TEST_CASE("Nemotron-H's state spaces begin afresh with steps within their bounds, and less the more layers there are") {
+  train::Job job = tiny_job(kGoldenModels / "nemotron_h", {.dtype = DType::kF32});
+  job.config.model.reinitialised = true;
+  const auto weights = weights_after(job, 0);
+  for (const char* layer : {"model.layers.1.mixer.", "model.layers.3.mixer."}) {
+    const auto of = [&](const char* name) { return weights.at(std::string(layer) + name); };
+    const std::vector<double> biases = of("dt_bias"), rates = of("A_log"), products = of("out_proj.weight");
+    for (size_t head = 0; head < biases.size(); ++head) {
+      const double step = std::log1p(std::exp(biases[head]));
+      CHECK(step > 0.1 - 1e-6);
+      CHECK(step < 0.5 + 1e-6);
+      CHECK(rates[head] == doctest::Approx(std::log(static_cast<double>(head + 1))));
+      CHECK(of("D")[head] == 1);
+    }
+    CHECK(biases[0] != biases[1]);
+    const double bound = 1 / std::sqrt(48.0 * 5);
+    double largest = 0, sum = 0;
+    for (const double value : products) {
+      largest = std::max(largest, std::abs(value));
+      sum += value * value;
+    }
+    CHECK(largest <= bound);
+    CHECK(std::sqrt(sum / static_cast<double>(products.size())) ==
+          doctest::Approx(bound / std::sqrt(3.0)).epsilon(0.05));
+  }
+  // Its embedding has no padding_idx.
+  const std::vector<double> table = weights.at("model.embeddings.weight");
+  CHECK(table[71 * 32] != 0);
+}
+
 TEST_CASE("fresh magnitudes are the norms of rows, so that DoRA begins as LoRA does, and rows keep them") {
   const auto training = [](bool dora, const std::optional<LinearStorage>& storage) {
     train::Job job =

@@ -66,14 +66,27 @@ const char* const kModesOfGroups[] = {
     "gradient_checkpointing: true\nlayer_offloading: disk\n",
     "activation_offloading: disk\nparameter_offload: host\ngradient_offload: disk\noptimizer_offload: host\n"};
 
-// Four micro-batches of LoRA in groups, under `lines`.
-train::PlannedJob planned_group(int64_t group, const std::string& lines) {
-  TinySetup setup = vertical_cases()[3].setup;
+// Mixtures whose experts are frozen, have adapters, train, and stand beside a feed-forward.
+std::vector<VerticalCase> streamed_cases() {
+  return {{"qwen3_moe", {.adapter = "adapter", .dtype = DType::kBF16, .dropout = 0.1, .threads = 1}},
+          {"qwen3_moe", {.adapter = "adapter_experts", .dtype = DType::kBF16, .threads = 1}},
+          {"qwen3_moe", {.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .threads = 1}},
+          {"gemma4_moe", {.adapter = "adapter_experts", .dtype = DType::kBF16, .threads = 1}}};
+}
+
+// Four micro-batches of a case in groups, under `lines`.
+train::PlannedJob planned_group(const VerticalCase& c, int64_t group, const std::string& lines) {
+  TinySetup setup = c.setup;
   setup.micro_batches = group;
-  const ModeJobs jobs(setup);
+  const ModeJobs jobs(setup, c.model);
   train::Job job = jobs.job(lines);
   job.config.batches.gradient_accumulation_steps = kVerticalAccumulation;
   return train::plan_job(job, jobs.machine());
+}
+
+// The same of LoRA on a dense model.
+train::PlannedJob planned_group(int64_t group, const std::string& lines) {
+  return planned_group(vertical_cases()[3], group, lines);
 }
 
 // Returns the bytes of the frozen weights of a block; of all blocks for kNone.
@@ -159,6 +172,40 @@ TEST_CASE("layer by layer, each weight of a layer comes to the device twice a st
     CHECK(moved(4) == twice);
     CHECK(moved(2) == 2 * twice);
     CHECK(moved(1) == 4 * twice);
+  }
+}
+
+TEST_CASE("layer by layer, experts that stream have the bits of one micro-batch after another on the device") {
+  const char* const kLines[] = {"expert_offload: host\ngradient_checkpointing: true\n",
+                                "expert_offload: disk\nlayer_offloading: host\n",
+                                "expert_offload: host\noptimizer_offload: disk\ngradient_offload: host\n"};
+  for (const VerticalCase& c : streamed_cases()) {
+    CAPTURE(c.model);
+    CAPTURE(c.setup.adapter);
+    const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
+    for (const std::string lines : kLines) {
+      if (!c.setup.adapter.empty() && lines.find("gradient_offload") != std::string::npos) continue;
+      if (c.setup.adapter.empty() && lines.find("layer_offloading") != std::string::npos) continue;
+      CAPTURE(lines);
+      for (const int64_t group : {3, 4}) {  // of 3, the second has two micro-batches without rows
+        CAPTURE(group);
+        CHECK(vertical_outcome(c, group, kPlainJob + lines, kVerticalAccumulation) == horizontal);
+      }
+    }
+  }
+}
+
+TEST_CASE("layer by layer, experts that stream come once for all micro-batches of a group") {
+  for (const std::string lines : {"expert_offload: host\n", "expert_offload: host\ngradient_checkpointing: true\n"}) {
+    CAPTURE(lines);
+    const auto moved = [&](int64_t group) {
+      const train::PlannedJob planned = planned_group(streamed_cases()[0], group, kPlainJob + lines);
+      const MovedBytes bytes = moved_bytes(planned.training.graph, planned.plan.program, planned.context);
+      return nth(nth(bytes, Lane::kHostToDevice), MemoryClass::kFrozenWeight);
+    };
+    CHECK(moved(1) > 0);
+    CHECK(moved(2) == moved(1) / 2);
+    CHECK(moved(4) == moved(1) / 4);
   }
 }
 

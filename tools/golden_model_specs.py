@@ -1,8 +1,8 @@
 """The tiny random models of tests/golden/models, which tools/make_model_goldens.py writes."""
 
 import torch
-from transformers import (AfmoeConfig, ApertusConfig, ArceeConfig, AutoModelForCausalLM, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, HunYuanDenseV1Config, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
-                          MiniMaxM2Config, Ministral3Config, Mistral4Config, Mistral4ForCausalLM, MistralConfig, MixtralConfig, NemotronConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
+from transformers import (AfmoeConfig, ApertusConfig, ArceeConfig, AutoModelForCausalLM, BambaConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, FalconH1Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, HunYuanDenseV1Config, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
+                          MiniMaxM2Config, Ministral3Config, Mistral4Config, Mistral4ForCausalLM, MistralConfig, MixtralConfig, NemotronConfig, NemotronHConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
 
 # transformers has this class, but only inside a larger model.
@@ -215,6 +215,35 @@ def model_specs():
             residual_multiplier=0.6, logits_scaling=1.7, num_local_experts=8, num_experts_per_tok=3, shared_intermediate_size=24,
             layer_types=["full_attention", "linear_attention"], mamba_n_heads=4, mamba_d_state=16, mamba_chunk_size=8),
             torch.bfloat16, None, 5),
+        # One mixer a layer, a feed-forward among the first and the last of them; some steps are the least. The token that pads
+        # occurs in the batches. Its config has a pattern, as those of the hub.
+        "nemotron_h": (NemotronHConfig(
+            **{k: v for k, v in {**SMALL, "pad_token_id": 71}.items() if k != "num_hidden_layers"}, num_key_value_heads=2, head_dim=12,
+            layers_block_type=["mlp", "linear_attention", "full_attention", "linear_attention", "mlp"], mamba_num_heads=6, mamba_head_dim=8,
+            n_groups=2, ssm_state_size=12, conv_kernel=3, chunk_size=8, use_bias=True, mlp_bias=True, time_step_min=0.5),
+            torch.float32, None, "pattern"),
+        # Groups of experts, latent rows, and the router's weights in f32; the attention is behind all states.
+        "nemotron_h_moe": (NemotronHConfig(
+            **{k: v for k, v in SMALL.items() if k != "num_hidden_layers"}, num_key_value_heads=1, head_dim=16,
+            layers_block_type=["linear_attention", "moe", "linear_attention", "full_attention", "moe"], mamba_num_heads=4, mamba_head_dim=10,
+            n_groups=1, ssm_state_size=16, chunk_size=8, n_routed_experts=8, num_experts_per_tok=3, n_group=4, topk_group=2,
+            moe_intermediate_size=12, moe_latent_size=20, moe_shared_expert_intermediate_size=24, routed_scaling_factor=1.7),
+            torch.bfloat16, None, 5),
+        # Multipliers of all kinds, none a power of two, and a bias wherever there may be one; norms before gates, by groups. The
+        # second has neither norms nor limits that change nothing, and a tied head.
+        "falcon_h1": (FalconH1Config(
+            **SMALL, num_key_value_heads=2, attention_bias=True, mlp_bias=True, mamba_proj_bias=True, projectors_bias=True, mamba_rms_norm=True,
+            mamba_d_ssm=40, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=12, mamba_d_conv=3, mamba_chunk_size=8, embedding_multiplier=3.0,
+            lm_head_multiplier=0.6, key_multiplier=0.7, attention_in_multiplier=1.3, attention_out_multiplier=0.9, ssm_in_multiplier=1.2,
+            ssm_out_multiplier=0.7, ssm_multipliers=[0.7, 1.1, 0.9, 1.3, 0.6], mlp_multipliers=[0.9, 1.4], rope_parameters=plain),
+            torch.float32, None, 5),
+        "falcon_h1_tied": (FalconH1Config(
+            **{**SMALL, "pad_token_id": 71}, num_key_value_heads=1, mamba_d_ssm=None, mamba_n_heads=4, mamba_d_state=16, mamba_chunk_size=8,
+            mamba_conv_bias=False, time_step_limit=(0.5, 1.2), ssm_out_multiplier=0.7, key_multiplier=0.4, tie_word_embeddings=True,
+            rope_parameters=plain), torch.bfloat16, None, 5),
+        "bamba": (BambaConfig(
+            **{**SMALL, "num_hidden_layers": 3, "pad_token_id": 71, "initializer_range": 0.15}, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_n_groups=2,
+            mamba_d_state=12, mamba_chunk_size=8, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}), torch.float32, None, 5),
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
                        torch.float32, None, 5),

@@ -65,14 +65,19 @@ LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION, "afmoe": ATTENTION,
                 "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
-                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT], "mistral4": ["q_a_proj", "q_b_proj", *LATENT]}
+                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT], "mistral4": ["q_a_proj", "q_b_proj", *LATENT],
+                # PEFT's all-linear but for out_proj, which it refuses beside these state spaces.
+                "nemotron_h": ["in_proj", *ATTENTION, "up_proj", "down_proj"],
+                **dict.fromkeys(("falcon_h1", "falcon_h1_tied"), ["in_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"]),
+                "nemotron_h_moe": ["in_proj", *ATTENTION, "up_proj", "down_proj", "fc1_latent_proj", "fc2_latent_proj"]}
 # Mixtures with adapters on experts and routers.
 EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "afmoe": {}, "gpt_oss_mxfp4": {
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
            "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
            "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]},
            "lfm2_moe": {"targets": ["q_proj", "in_proj", "out_proj"],
-                        "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.gate.weight"]}}
+                        "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.gate.weight"]},
+           "nemotron_h_moe": {"targets": ["q_proj", "in_proj"], "parameters": ["experts.up_proj", "experts.down_proj", "gate.weight"]}}
 # The model types of files that stack the experts' projections; the folders for which transformers writes them one by
 # one, though those of the hub stack them.
 STACKED = {"gpt_oss", "mistral4", "gemma4_text", "granitemoe", "granitemoehybrid", "qwen3_5_moe_text"}
@@ -170,6 +175,15 @@ def write_config_with_global_heads(folder):
     path.write_text(json.dumps(config, indent=2) + "\n")
 
 
+def write_config_with_pattern(folder):
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    types = config.pop("layers_block_type")
+    letters = {"linear_attention": "M", "full_attention": "*", "mlp": "-", "moe": "E"}
+    config |= {"hybrid_override_pattern": "".join(letters[kind] for kind in types), "num_hidden_layers": len(types)}
+    path.write_text(json.dumps(config, indent=2) + "\n")
+
+
 def write_model(folder, spec, seed):
     config, dtype, shard_size, style = spec
     torch.manual_seed(seed)
@@ -181,6 +195,8 @@ def write_model(folder, spec, seed):
         write_config_in_style_of_4(folder)
     if style == "global":
         write_config_with_global_heads(folder)
+    if style == "pattern":
+        write_config_with_pattern(folder)
     if folder.name in MXFP4:
         quantise_experts(folder)
     if folder.name in STACKED_HERE:
@@ -315,10 +331,10 @@ def as_in_files(model, tensors):
         elif model_type in STACKED and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             stem, kind = name.rsplit(".", 1)
             result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
-        elif ".mlp.experts." in name or ".feed_forward.experts." in name:
+        elif ".mlp.experts." in name or ".feed_forward.experts." in name or ".mixer.experts." in name:
             stem, kind = name.replace(".mlp.", f".{mlp}.").rsplit(".", 1)
             for e, own in enumerate(tensor):
-                parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {down: own}
+                parts = dict(zip((gate, up), own.chunk(2))) if kind == "gate_up_proj" else {{"up_proj": up, "down_proj": down}[kind]: own}
                 result |= {f"{stem}.{e}.{part}.weight": values for part, values in parts.items()}
         else:
             result[name.replace(".mlp.gate.", f".{mlp}.gate.").replace("moe.router.weight", "moe.router.layer.weight")] = tensor
@@ -446,7 +462,7 @@ def experts_goldens(folder, batches, seed):
         with tempfile.TemporaryDirectory() as other:
             merged.save_pretrained(other)
             weights = load_file(Path(other) / "model.safetensors")
-    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name or ".experts." in name or ".feed_forward." in name}
+    golden["merged"] = {name: digest(torch.zeros(()), tensor.detach()) for name, tensor in weights.items() if ".mlp." in name or "_moe." in name or ".experts." in name or ".feed_forward." in name or ".mixer." in name}
     (folder / "golden_experts.json").write_text(compact(golden))
 
 

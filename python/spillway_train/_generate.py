@@ -64,7 +64,7 @@ def generate(model: Path, prompt: Any, *, adapter: Optional[Path] = None, **opti
             file.write(text)
         given = flags({"adapter": adapter, **options})
         said = call(["generate", os.fspath(model), f"--lines={path}", "--json-lines", *given])
-    answers = [json.loads(line) for line in said.stdout.splitlines()]
+    answers = [json.loads(line) for line in said.stdout.split("\n") if line]  # texts may have other line ends
     made = [
         Generation(one["text"], one["ids"], one["prompt_ids"], one["finish_reason"], one.get("logprobs")) for one in answers
     ]

@@ -65,14 +65,20 @@ def word(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, default=os.fspath)
 
 
+def value_of_key(value: Any) -> str:
+    """Returns a key's value as the command line has it: a text that would be read as something else is quoted."""
+    is_other = isinstance(value, str) and (value in ("", "null", "~") or value[0] in '[{"')
+    return json.dumps(value, ensure_ascii=False) if is_other else word(value)
+
+
 def options(values: Mapping[str, Any], prefix: str = "--") -> List[str]:
-    """Returns the arguments that set keys or options: a dict is nested keys."""
+    """Returns the arguments that set keys: a dict is nested keys, unless it is empty or names have dots in it."""
     result: List[str] = []
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and value and not any("." in str(one) for one in value):
             result += options(value, f"{prefix}{key}.")
         else:
-            result.append(f"{prefix}{key}={word(value)}")
+            result.append(f"{prefix}{key}={value_of_key(value)}")
     return result
 
 

@@ -5,6 +5,7 @@ The program calls Python functions in a child process, to which it sends the scr
 same script finds the callables.
 """
 
+import contextlib
 import functools
 import inspect
 import json
@@ -15,7 +16,7 @@ import sys
 import tempfile
 import threading
 import types
-from typing import Any, Callable, Dict, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 from ._program import INPUT_WRONG, InputError
 
@@ -62,18 +63,28 @@ class RewardServer:
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Returns the function, but for what it raises, which is kept for the run's error."""
-        if not inspect.isfunction(function) or inspect.iscoroutinefunction(function):
-            return function
 
-        @functools.wraps(function)
-        def watched(*arguments: Any, **named: Any) -> Any:
+        @contextlib.contextmanager
+        def kept() -> Iterator[None]:
             try:
-                return function(*arguments, **named)
+                yield
             except BaseException as error:
                 self.error = error
                 raise
 
-        return watched
+        @functools.wraps(function)
+        def watched(*arguments: Any, **named: Any) -> Any:
+            with kept():
+                return function(*arguments, **named)
+
+        @functools.wraps(function)
+        async def awaited(*arguments: Any, **named: Any) -> Any:
+            with kept():
+                return await function(*arguments, **named)
+
+        call = getattr(function, "__call__", None)  # of an object
+        is_awaited = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+        return awaited if is_awaited else watched
 
     def _accept(self) -> None:
         while True:

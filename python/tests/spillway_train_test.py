@@ -86,6 +86,20 @@ class PlanTest(JobTest):
         plans = [st.plan(config, memory={"plan": "fixed"}) for config in (path, str(path), f"# a text\n{text}", self.job())]
         self.assertEqual({plan.device.peak_bytes for plan in plans}, {plans[0].device.peak_bytes})
 
+    def test_values_of_keys_are_read_as_they_are(self):
+        given = {"tokens": "[EXTRA]", "output_dir": "null", "optim_args": {}, "lora_rank_pattern": {"layers.0.q_proj": 2}}
+        self.assertEqual(
+            _program.options({**given, "memory": {"device": "1GiB"}, "seed": 3}),
+            [
+                '--tokens="[EXTRA]"',
+                '--output_dir="null"',
+                "--optim_args={}",
+                '--lora_rank_pattern={"layers.0.q_proj": 2}',
+                "--memory.device=1GiB",
+                "--seed=3",
+            ],
+        )
+
     def test_what_is_wrong_is_an_exception_with_the_message(self):
         with self.assertRaises(st.InputError) as raised:
             st.plan(self.job(lerning_rate=1))
@@ -210,6 +224,13 @@ class RewardTest(JobTest):
         def broken(completions, **_):
             raise LookupError("no number")
 
+        class Broken:
+            async def __call__(self, completions, **_):
+                raise LookupError("no number")
+
+        with self.assertRaises(st.InputError) as raised:
+            st.train(self.online_job(Broken())).wait()
+        self.assertIsInstance(raised.exception.__cause__, LookupError)
         with self.assertRaisesRegex(st.InputError, r"broken raised LookupError: no number \(spillway_train_test\.py:\d+\)") as raised:
             st.train(self.online_job(broken)).wait()
         self.assertIsInstance(raised.exception.__cause__, LookupError)

@@ -31,7 +31,7 @@ using Json = nlohmann::ordered_json;
 struct EvalOptions {
   ModelArguments model;
   std::string config, choices;
-  bool json = false, training = false, special = false;
+  bool json = false, training = false, special = false, plain = false;
 };
 
 // Enough for efficient matrix products.
@@ -102,16 +102,20 @@ Totals score_rows(const EvalOptions& options, const config::Config& config, Prog
   Scoring scoring(options, std::move(model), tokens, std::max<int64_t>(1, tokens), batches.sequence_len);
   Totals totals{.rows = rows.size()};
   const double start = now_seconds();
-  data::MicroBatch batch;
-  for (int64_t i = 0; i < plan.micro_batches(); ++i) {
-    batch.clear();
-    fill_micro_batch(batch, rows, plan.micro_batch(i));
-    const infer::TokenScores& scores = scoring.scorer().score(batch);
-    for (const float one : scores.log_probs) totals.log_prob += one;
-    for (const float one : scores.are_likeliest) totals.likeliest += one;
-    totals.tokens += batch.tokens();
-    totals.targets += batch.targets;
-    progress.count(fmt::format("of {} batches", plan.micro_batches()), i + 1, now_seconds());
+  const int64_t together = scoring.scorer().together();
+  for (int64_t first = 0; first < plan.micro_batches(); first += together) {
+    std::vector<data::MicroBatch> batches(static_cast<size_t>(std::min(together, plan.micro_batches() - first)));
+    for (size_t i = 0; i < batches.size(); ++i)
+      fill_micro_batch(batches[i], rows, plan.micro_batch(first + static_cast<int64_t>(i)));
+    for (const infer::TokenScores& scores : scoring.scorer().score(batches)) {
+      for (const float one : scores.log_probs) totals.log_prob += one;
+      for (const float one : scores.are_likeliest) totals.likeliest += one;
+    }
+    for (const data::MicroBatch& batch : batches) {
+      totals.tokens += batch.tokens();
+      totals.targets += batch.targets;
+    }
+    progress.count(fmt::format("of {} batches", plan.micro_batches()), first + std::ssize(batches), now_seconds());
   }
   totals.seconds = now_seconds() - start;
   if (totals.targets == 0) throw input_error("datasets", "expected tokens to predict, got none; add rows");
@@ -146,7 +150,7 @@ int eval_config(const EvalOptions& options) {
 
 // Choices.
 
-// Scores texts in their order, as many at once as there is room for.
+// Scores texts in their order, as many in a batch as there is room for.
 class TextScorer {
  public:
   TextScorer(infer::TokenScorer& scorer, int64_t most_tokens) : scorer_(scorer), most_tokens_(most_tokens) {}
@@ -155,38 +159,45 @@ class TextScorer {
   template <typename Add>
   void score(const infer::ScoredText& text, const Add& add) {
     const int64_t length = std::ssize(text.ids) - 1;
-    if (std::ssize(batch_.ids) + length > most_tokens_) flush(add);
-    if (batch_.seq_offsets.empty()) batch_.seq_offsets.push_back(0);
+    const bool is_full = batches_.empty() || std::ssize(batches_.back().ids) + length > most_tokens_;
+    if (is_full && std::ssize(batches_) == scorer_.together()) flush(add);
+    if (is_full) batches_.emplace_back().seq_offsets.push_back(0);
+    data::MicroBatch& batch = batches_.back();
     for (int64_t i = 0; i < length; ++i) {
       const bool is_label = i + 1 >= text.context;
-      batch_.ids.push_back(nth(text.ids, i));
-      batch_.labels.push_back(is_label ? nth(text.ids, i + 1) : data::kIgnoredLabel);
-      batch_.positions.push_back(static_cast<int32_t>(i));
+      batch.ids.push_back(nth(text.ids, i));
+      batch.labels.push_back(is_label ? nth(text.ids, i + 1) : data::kIgnoredLabel);
+      batch.positions.push_back(static_cast<int32_t>(i));
     }
-    batch_.seq_offsets.push_back(static_cast<int32_t>(batch_.ids.size()));
+    batch.seq_offsets.push_back(static_cast<int32_t>(batch.ids.size()));
   }
 
   template <typename Add>
   void flush(const Add& add) {
-    if (batch_.ids.empty()) return;
-    const infer::TokenScores& scores = scorer_.score(batch_);
-    for (size_t sequence = 0; sequence + 1 < batch_.seq_offsets.size(); ++sequence) {
+    if (batches_.empty()) return;
+    const std::span<const infer::TokenScores> scores = scorer_.score(batches_);
+    for (size_t i = 0; i < batches_.size(); ++i) add_texts(batches_[i], scores[i], add);
+    batches_.clear();
+  }
+
+ private:
+  template <typename Add>
+  static void add_texts(const data::MicroBatch& batch, const infer::TokenScores& scores, const Add& add) {
+    for (size_t sequence = 0; sequence + 1 < batch.seq_offsets.size(); ++sequence) {
       double sum = 0;
       bool is_greedy = true;
-      for (int32_t i = batch_.seq_offsets[sequence]; i < batch_.seq_offsets[sequence + 1]; ++i) {
-        if (nth(batch_.labels, i) == data::kIgnoredLabel) continue;
+      for (int32_t i = batch.seq_offsets[sequence]; i < batch.seq_offsets[sequence + 1]; ++i) {
+        if (nth(batch.labels, i) == data::kIgnoredLabel) continue;
         sum += nth(scores.log_probs, i);
         is_greedy = is_greedy && nth(scores.are_likeliest, i) != 0;
       }
       add(sum, is_greedy);
     }
-    batch_.clear();
   }
 
- private:
   infer::TokenScorer& scorer_;
   int64_t most_tokens_;
-  data::MicroBatch batch_;
+  std::vector<data::MicroBatch> batches_;  // of the next run; the last one has room for more
 };
 
 std::vector<infer::ChoiceScores> score_choices(infer::TokenScorer& scorer, int64_t tokens,
@@ -211,9 +222,8 @@ int eval_choices(const EvalOptions& options) {
   const text::Tokenizer tokenizer = text::Tokenizer::load(options.model.tokenizer_folder());
   infer::InferenceModel model = infer::read_inference_model(options.model.model, options.model.adapter);
   const TextModel& text = *model.model->text();
-  const std::vector<infer::ChoiceItem> items =
-      infer::read_choices(options.choices, tokenizer,
-                          {.most_tokens = text.max_position_embeddings, .adds_special_tokens = options.special});
+  const std::vector<infer::ChoiceItem> items = infer::read_choices(
+      options.choices, tokenizer, {.most_tokens = text.max_position_embeddings, .adds_special_tokens = !options.plain});
   int64_t longest = 0, all = 0;
   for (const infer::ChoiceItem& item : items) {
     for (const infer::ScoredText& one : item.texts) {
@@ -257,7 +267,8 @@ int cmd_eval(std::span<const std::string> args) {
   line.exactly_one_of({"--config", "--choices", "--exact"});
   line.section("What is scored");
   line.flag("--training-rows", options.training, "with --config: the rows that are trained on");
-  line.flag("--special", options.special, "with --choices: with the special tokens that the tokenizer adds");
+  line.flag("--no-special", options.plain, "with --choices: without the special tokens that the tokenizer adds");
+  line.flag("--special", options.special, "with --choices: with them, which is the default");
   exact.add_to(line);
   line.section("Output");
   line.flag("--json", options.json, "print one JSON document");
@@ -267,8 +278,11 @@ int cmd_eval(std::span<const std::string> args) {
   if (!line.parse(args)) return kDone;
   if (options.training && options.config.empty())
     throw input_error("--training-rows", "expected it with --config, got it alone; remove it");
-  if (options.special && options.choices.empty())
-    throw input_error("--special", "expected it with --choices, got it alone; remove it");
+  for (const auto& [name, is_given] : {std::pair("--special", options.special), {"--no-special", options.plain}})
+    if (is_given && options.choices.empty())
+      throw input_error(name, "expected it with --choices, got it alone; remove it");
+  if (options.special && options.plain)
+    throw input_error("--special", "expected it without --no-special, got both; remove one");
   if (exact.file.empty() && !exact.given().empty())
     throw input_error(exact.given(), "expected it with --exact, got it alone; remove it");
   if (!exact.file.empty()) return eval_exact(options.model, exact, options.json);

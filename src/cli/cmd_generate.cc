@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -163,8 +164,13 @@ int cmd_generate(std::span<const std::string> args) {
   std::shared_ptr<text::TokenGrammar> grammar = grammar_of(options, tokenizer);
   if (prompts.empty()) return kDone;
   std::vector<int64_t> lengths;
-  for (const infer::Prompt& prompt : prompts) lengths.push_back(prompt.sequence_tokens());
-  LoadedModel loaded(options.model, options.choice, infer::generation_sizes(std::move(lengths)));
+  int64_t longest = 0;
+  for (const infer::Prompt& prompt : prompts) {
+    lengths.push_back(prompt.sequence_tokens());
+    longest = std::max(longest, prompt.sampling.max_new_tokens);
+  }
+  LoadedModel loaded(options.model, options.choice,
+                     infer::generation_sizes(std::move(lengths), infer::kMaxSequences, longest));
   infer::Generator& generator = loaded.generator();
   for (const infer::Prompt& prompt : prompts)
     text::check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);

@@ -256,10 +256,14 @@ int eval_exact(const ModelArguments& model, const ExactArguments& arguments, boo
   const ModelPtr read = read_model(model.model);
   const std::vector<ExactItem> items = ItemReader(arguments, tokenizer, model, text_of(*read, model.model)).read();
   std::vector<int64_t> lengths;
-  for (const ExactItem& item : items) lengths.push_back(item.prompt.sequence_tokens());
+  int64_t longest = 0;
+  for (const ExactItem& item : items) {
+    lengths.push_back(item.prompt.sequence_tokens());
+    longest = std::max(longest, item.prompt.sampling.max_new_tokens);
+  }
   SamplingArguments greedy;
   greedy.penalties.repetition = 1;
-  LoadedModel loaded(model, greedy, infer::generation_sizes(std::move(lengths)));
+  LoadedModel loaded(model, greedy, infer::generation_sizes(std::move(lengths), infer::kMaxSequences, longest));
   std::unique_ptr<StepLines> lines;
   if (!arguments.out.empty()) lines = std::make_unique<StepLines>(arguments.out, 0);
   Progress progress({});

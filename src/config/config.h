@@ -85,6 +85,7 @@ struct ModelSettings : ModelKeys {
   std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
   bool dequantize = false;             // weights that are mxfp4 in files are dense in the run
   bool asks_for_mxfp4 = false;         // a key says that they are mxfp4 in files
+  bool adds_router_loss = false;       // the load-balancing loss has config.json's coefficient, asked for or not
   double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
   std::optional<QatSettings> qat;
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
@@ -189,9 +190,8 @@ struct RankSettings {
 struct BatchSettings {
   int64_t micro_batch_size = 1;             // rows of a micro-batch
   int64_t gradient_accumulation_steps = 1;  // micro-batches of a step, those of all ranks
-  int64_t micro_batch_group = 1;            // of these, those that a plan computes together, layer by layer
+  int64_t micro_batch_group = 1;            // those of a rank that a plan computes together, layer by layer
   std::vector<int64_t> other_groups;        // that the plan may choose in place of micro_batch_group
-  bool is_group_given = false;              // whether other_groups are what the user wrote
   int64_t forward_group = 1;                // the most micro-batches that a pass without a backward pass may compute
   int64_t mlp_tiles = 1;                    // as ModelOptions::mlp_tiles
   int64_t sequence_len = 512;               // tokens of the longest row

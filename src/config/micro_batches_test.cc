@@ -57,8 +57,9 @@ TEST_CASE(
   CHECK(most_of("memory: {plan: fixed}\n") == 1);
   CHECK(most_of("memory: {plan: fixed}\nmicro_batch_order: vertical\n") == 16);
   CHECK(most_of(vertical(4, "micro_batch_group: 3\n")) == 3);
-  CHECK(most_of("expert_offload: host\n") == 1);
-  CHECK(most_of("", 2) == 1);
+  CHECK(most_of("expert_offload: host\n") == 16);
+  CHECK(most_of("", 2) == 16);
+  CHECK(most_of("context_parallel_size: 2\n", 2) == 1);
 }
 
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
@@ -91,18 +92,26 @@ TEST_CASE("a group that is set where no plan chooses groups is ignored aloud") {
   CHECK_FALSE(ignored(""));
   CHECK(ignored("memory: {plan: fixed}\n"));
   CHECK_FALSE(ignored("memory: {plan: fixed}\nmicro_batch_order: vertical\n"));
-  CHECK(ignored("", 2));
-  CHECK(ignored("expert_offload: host\n"));
+  CHECK_FALSE(ignored("", 2));
+  CHECK_FALSE(ignored("expert_offload: host\n"));
+  CHECK(ignored("context_parallel_size: 2\n", 2));
 }
 
-TEST_CASE("jobs that vertical does not do yet are refused by name, never run in another order; auto is horizontal") {
-  CHECK(load_for_ranks("gradient_accumulation_steps: 4\n", 2).config.batches.other_groups.empty());
-  CHECK(ranks_error(vertical(4), 2)
-            .find("expected horizontal beside several ranks, got vertical; micro-batches of "
-                  "several ranks layer by layer are not yet supported") != std::string::npos);
-  CHECK(ranks_error(vertical(4, "expert_offload: host\n"))
-            .find("expected horizontal beside expert_offload: host, got vertical; experts that stream layer by layer "
-                  "are not yet supported") != std::string::npos);
+TEST_CASE("each of several ranks takes its own micro-batches of a step layer by layer") {
+  const auto load = [](std::string_view more, int64_t ranks) {
+    return load_for_ranks(fmt::format("gradient_accumulation_steps: 4\n{}", more), ranks).config.batches;
+  };
+  CHECK(load("", 2).other_groups == std::vector<int64_t>{4, 2});
+  CHECK(load("micro_batch_order: vertical\n", 2).micro_batch_group == 4);
+  CHECK(ranks_error(vertical(4, "micro_batch_group: 5\n"), 2).find("expected at most") != std::string::npos);
+}
+
+TEST_CASE("what vertical does not do yet is refused by name, never run in another order; auto is horizontal") {
+  const std::string shared = "context_parallel_size: 2\n";
+  CHECK(load_for_ranks("gradient_accumulation_steps: 4\n" + shared, 2).config.batches.other_groups.empty());
+  CHECK(ranks_error(vertical(4, shared), 2)
+            .find("expected horizontal beside context_parallel_size, got vertical; sequences that ranks share layer by "
+                  "layer are not yet supported") != std::string::npos);
 }
 
 TEST_CASE("completions and a teacher's rows go layer by layer as others do") {

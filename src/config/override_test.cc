@@ -120,3 +120,15 @@ TEST_CASE("a group of keys takes a mapping on the command line, and JSON text in
   CHECK_THROWS_WITH_AS((void)load_with("", {{"memory", "{devise: 1GiB}"}}),
                        doctest::Contains("[--memory.devise] expected a known key"), InputError);
 }
+
+TEST_CASE("a value in double quotes is a text, whatever it would be without them") {
+  const auto pad = [](const std::string& value) {
+    return load_with("", {{"special_tokens.pad_token", value}}).config.tokenizer.special_tokens.pad_token;
+  };
+  CHECK(pad("\"[PAD]\"") == "[PAD]");
+  CHECK(pad("\"a \\\"b\\\"\"") == "a \"b\"");
+  CHECK(pad("\"open") == "\"open");
+  CHECK(load_with("", {{"output_dir", "\"null\""}}).config.output.output_dir == "null");
+  CHECK(load_with("adapter: lora\nlora_r: 4\nlora_rank_pattern: {q_proj: 2}\n", {{"lora_rank_pattern", "{}"}})
+            .config.adapter->rank_pattern.empty());
+}

@@ -24,7 +24,6 @@ constexpr Default kTrlDefaults[] = {
     {"bf16", "true", {"float32", "fp16", "float16"}},
     {"logging_steps", "10"},
     {"save_strategy", "steps", {"save_steps", "saves_per_epoch"}},
-    {"max_length", "1024", {"sequence_len"}},
     {"output_dir", "trainer_output"},
 };
 
@@ -40,11 +39,20 @@ constexpr Default kTrlSectionDefaults[] = {
     {"ref_model_sync_steps", "64"},
 };
 
-// SFTConfig's, RewardConfig's, PPOConfig's, and that of DPO, KTO, ORPO and CPO.
+// SFTConfig's, RewardConfig's, PRMConfig's, PPOConfig's, OnlineDPOConfig's, and that of DPO, KTO, ORPO, CPO, GRPO and
+// RLOO.
 Default learning_rate_of(const Spelled& keys) {
-  if (keys.reward_model) return {"learning_rate", "1e-4"};
-  if (keys.rl == Rl::kPpo) return {"learning_rate", "3e-6"};
-  return {"learning_rate", keys.rl == Rl::kNone ? "2e-5" : "1e-6"};
+  std::string_view rate = keys.rl == Rl::kNone ? "2e-5" : "1e-6";
+  if (keys.reward_model) rate = "1e-4";
+  if (keys.process_reward_model) rate = "1e-5";
+  if (keys.rl == Rl::kPpo) rate = "3e-6";
+  if (keys.rl == Rl::kOnlineDpo) rate = "5e-7";
+  return {"learning_rate", rate};
+}
+
+// Online DPO's is prompt and completion together.
+Default max_length_of(const Spelled& keys) {
+  return {"max_length", keys.rl == Rl::kOnlineDpo ? "512" : "1024", {"sequence_len"}};
 }
 
 // Returns "key value" where the default was taken; empty where the config says something.
@@ -91,8 +99,8 @@ void take_program_defaults(LoadedConfig& loaded) {
       if (has_trl_section(loaded)) take_all(loaded, kTrlSectionDefaults, taken);
       return;  // these are the defaults that the docs give
     case Program::kTrl: {
-      const Default rate[] = {learning_rate_of(loaded.keys)};
-      take_all(loaded, rate, taken);
+      const Default own[] = {learning_rate_of(loaded.keys), max_length_of(loaded.keys)};
+      take_all(loaded, own, taken);
       loaded.given.emplace("learning_rate", "learning_rate");
       take_all(loaded, kTrlDefaults, taken);
       break;

@@ -54,6 +54,32 @@ TEST_CASE("what a FastVideo config leaves out has the default of its command lin
   CHECK(load("max_train_steps: 9\ntrain_batch_size: 2\n").config.schedule.lr_scheduler.name == "cosine");
 }
 
+TEST_CASE("the learning rate and length that a TRL config leaves out are those of its trainer") {
+  const auto left_out = [](const std::string& keys) {
+    const LoadedConfig loaded = load_program("model_name_or_path: ./m\ndataset_name: a.jsonl\n" + keys);
+    const std::string note = *std::find_if(loaded.notes.begin(), loaded.notes.end(), [](const std::string& one) {
+      return one.starts_with("left out, so as TRL has it: ");
+    });
+    return std::pair(loaded.config.schedule.learning_rate, note.find("max_length 512") != std::string::npos);
+  };
+  CHECK(left_out("") == std::pair(2e-5, false));
+  CHECK(left_out("rl: dpo\n") == std::pair(1e-6, false));
+  CHECK(left_out("reward_model: true\n") == std::pair(1e-4, false));
+  CHECK(left_out("process_reward_model: true\n") == std::pair(1e-5, false));
+  CHECK(left_out("rl: online_dpo\nreward_funcs: [get_repetition_penalty_reward]\n") == std::pair(5e-7, true));
+}
+
+TEST_CASE("weight beside val_set_size warns that copies of a row may be on both sides") {
+  const auto warns = [](const std::string& text) {
+    const LoadedConfig loaded = load_program("base_model: ./m\nlearning_rate: 1e-4\n" + text);
+    return std::any_of(loaded.notes.begin(), loaded.notes.end(),
+                       [](const std::string& note) { return note.starts_with("warning: weight repeats rows"); });
+  };
+  CHECK(warns("datasets: [{path: a.jsonl, weight: 2}]\nval_set_size: 0.1\n"));
+  CHECK_FALSE(warns("datasets: [{path: a.jsonl, weight: 2}]\n"));
+  CHECK_FALSE(warns("datasets: [{path: a.jsonl, weight: 0.5}]\nval_set_size: 0.1\n"));
+}
+
 TEST_CASE("FastVideo's mixed_precision is bf16") {
   CHECK(load_program(kFastVideoConfig + "mixed_precision: bf16\n").config.model.bf16);
   CHECK_FALSE(load_program(kFastVideoConfig + "mixed_precision: \"no\"\n").config.model.bf16);

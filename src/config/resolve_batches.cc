@@ -134,14 +134,6 @@ int64_t accumulation_of(const Resolution& r, const RankSettings& settings) {
   return own * ranks;
 }
 
-// Returns what vertical is not yet followed beside, and what would be layer by layer then; empty texts if nothing.
-std::pair<std::string, std::string_view> lacks_vertical(const Resolution& r, const RankSettings& ranks) {
-  if (ranks.count > 1) return {"several ranks", "micro-batches of several ranks"};
-  if (const Offload experts = r.keys.expert_offload.value_or(Offload::kNone); experts != Offload::kNone)
-    return {"expert_offload: " + print_value(experts), "experts that stream"};
-  return {};
-}
-
 constexpr int64_t kMostTogether = 16;  // as micro_batch_group
 
 // Returns the numbers of micro-batches that may go together, the largest first: of equal parts of a step, each with
@@ -153,13 +145,13 @@ std::vector<int64_t> groups_of(int64_t accumulation) {
   return groups;
 }
 
-// Sets how many micro-batches of a step are computed together, layer by layer: the number that is planned first, 1 for
-// one after another, and those that the plan may choose in its place.
+// Sets how many micro-batches of a rank's step are computed together, layer by layer: the number that is planned first,
+// 1 for one after another, and those that the plan may choose in its place.
 void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& batches) {
   constexpr const char *kOrder = "micro_batch_order", *kGroup = "micro_batch_group";
   const MicroBatchOrder order = r.keys.micro_batch_order;
   const std::optional<int64_t>& group = r.keys.micro_batch_group;
-  const int64_t accumulation = batches.gradient_accumulation_steps;
+  const int64_t accumulation = div_ceil(batches.gradient_accumulation_steps, ranks.groups());
   if (group && order == MicroBatchOrder::kHorizontal)
     throw input_error(r.where(kGroup),
                       "expected micro_batch_order: vertical or auto beside it, got horizontal; write one of them, or "
@@ -172,14 +164,14 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
   const bool is_vertical = order == MicroBatchOrder::kVertical;
   if (accumulation == 1 && is_vertical)
     r.note(fmt::format("{}: a step has one micro-batch, for which vertical is horizontal", kOrder));
-  const auto [beside, what] = lacks_vertical(r, ranks);
-  if (beside.empty() && (is_vertical || (order == MicroBatchOrder::kAuto && r.keys.memory_plan == PlanMode::kAuto)))
+  if (ranks.context == 1 && (is_vertical || (order == MicroBatchOrder::kAuto && r.keys.memory_plan == PlanMode::kAuto)))
     batches.forward_group = group.value_or(kMostTogether);
   if (accumulation == 1 || order == MicroBatchOrder::kHorizontal) return;
-  if (!beside.empty()) {
+  if (ranks.context > 1) {
     if (is_vertical)
-      r.not_yet(kOrder, fmt::format("horizontal beside {}, got vertical; {} layer by layer are", beside, what));
-    if (group && !is_vertical) r.ignore(kGroup, fmt::format("beside {}, one micro-batch goes after another", beside));
+      r.not_yet(kOrder,
+                "horizontal beside context_parallel_size, got vertical; sequences that ranks share layer by layer are");
+    if (group) r.ignore(kGroup, "beside context_parallel_size, one micro-batch goes after another");
     return;
   }
   std::vector<int64_t> groups = group ? std::vector{*group} : groups_of(accumulation);
@@ -187,10 +179,9 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
     batches.micro_batch_group = groups.front();
     groups.erase(groups.begin());
   }
-  batches.is_group_given = group && !is_vertical;
   if (r.keys.memory_plan == PlanMode::kAuto) {
     batches.other_groups = std::move(groups);
-  } else if (batches.is_group_given) {
+  } else if (group && !is_vertical) {
     r.ignore(kGroup, "a plan that is fixed takes one micro-batch after another; write micro_batch_order: vertical");
   }
 }

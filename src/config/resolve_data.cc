@@ -406,6 +406,12 @@ data::DataSettings resolve_data(const Resolution& r) {
   data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
   data.rows = resolve_rows(r, data.datasets);
   data.val_set_size = resolve_validation(r);
+  const bool repeats =
+      std::any_of(data.datasets.begin(), data.datasets.end(), [](const DatasetConfig& one) { return one.weight > 1; });
+  if (data.val_set_size > 0 && repeats)
+    r.note(
+        "warning: weight repeats rows before val_set_size takes some of them, so that copies of a row may be on both "
+        "sides; write test_datasets");
   data.seed = static_cast<uint64_t>(keys.seed);
   data.eval_sequence_len = resolve_eval_length(r, data);
   if (streams) {

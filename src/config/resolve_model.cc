@@ -1,5 +1,7 @@
 // The model, its tokenizer, and what is trained of it.
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 
 #include "base/text.h"
@@ -164,6 +166,14 @@ void check_format(const Resolution& r) {
                     keys.dequantize ? "dequantize" : "model_quantization_config", "remove one");
 }
 
+// Returns true if TRL's trainer adds the load-balancing loss of a mixture where nothing says so.
+bool adds_router_loss(const Resolution& r) {
+  if (program_of(r.loaded) != Program::kTrl || r.keys.router_aux_loss_coef) return false;
+  if (r.keys.reward_model || r.keys.process_reward_model) return false;
+  constexpr Rl kAdding[] = {Rl::kNone, Rl::kDpo, Rl::kIpo, Rl::kKto, Rl::kGrpo, Rl::kGdpo, Rl::kRloo};
+  return std::find(std::begin(kAdding), std::end(kAdding), r.keys.rl) != std::end(kAdding);
+}
+
 }  // namespace
 
 ModelSettings resolve_model(const Resolution& r) {
@@ -173,6 +183,7 @@ ModelSettings resolve_model(const Resolution& r) {
   ModelSettings model{r.keys};
   model.config_overrides = r.keys.overrides_of_model_config.json;
   model.neftune_noise_alpha = r.keys.neftune_noise_alpha;
+  model.adds_router_loss = adds_router_loss(r);
   model.qat = resolve_qat(r);
   resolve_dtypes(r, model);
   if (model.reinitialised) check_reinitialised(r);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "config/keys.h"
+#include "config/programs.h"
 #include "config/resolve.h"
 #include "config/values.h"
 
@@ -283,7 +284,12 @@ std::optional<OnlineSettings> resolve_online(const Resolution& r, const RankSett
   } else if (r.given("sequence_len") || r.given("max_length")) {
     online.context = rows.sequence_len;
   }
-  if (kind == OnlineKind::kPpo) online.ppo = resolve_ppo(r);
+  if (kind == OnlineKind::kPpo) {
+    online.ppo = resolve_ppo(r);
+    if (program_of(r.loaded) == Program::kTrl)
+      r.note(
+          "completions end at the model's end tokens, as with TRL's stop_token: eos; left out, TRL lets them run on");
+  }
   if (kind == OnlineKind::kRloo || kind == OnlineKind::kPpo)
     r.ignore("dpo_loss_type", fmt::format("{} has one loss", online.name));
   ignore_others_keys(r, kind);

@@ -157,6 +157,10 @@ void drop_other_spellings(YamlNode& entry, std::string_view name) {
 // Lists and mappings are written as YAML, everything else stands for itself.
 YamlNode override_value(const std::string& text, const KeyPlace& place) {
   if (text.empty() || text == "null" || text == "~") return {};
+  if (text.front() == '"') {  // a text in quotes, as JSON has it
+    const auto quoted = nlohmann::json::parse(text, nullptr, false);
+    return quoted.is_string() ? YamlNode::scalar(quoted.get<std::string>(), true) : YamlNode::scalar(text);
+  }
   if (text.front() != '[' && text.front() != '{') return YamlNode::scalar(text);
   try {
     return parse_yaml(text, place.text());

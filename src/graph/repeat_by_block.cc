@@ -24,16 +24,16 @@ class Repeater {
 
   RepeatedValues run() {
     find_updates();
+    find_shared();
     for (int64_t number = 1; number < count_; ++number)
       for (int64_t axis = 0; axis < axes_; ++axis) graph_.axes.push_back(axis_of(axis, number));
     const std::vector<Operation> first = std::exchange(graph_.ops, {});
     graph_.ops.reserve(first.size() * static_cast<size_t>(count_));
     for (auto begin = first.begin(); begin != first.end();) {
-      const auto end = std::find_if(begin, first.end(), [&](const Operation& op) {
-        return op.section != begin->section || op.block != begin->block;
-      });
+      const auto end = end_of_run(begin, first.end());
       for (int64_t number = 0; number < count_; ++number) {
         for (auto op = begin; op != end; ++op) {
+          if (number > 0 && nth(is_shared_, op - first.begin()) != 0) continue;
           if (zeros_ != nullptr && number == 0) begin_sums(*op);
           append(*op, number);
         }
@@ -58,6 +58,22 @@ class Repeater {
     return axis == kNoAxis ? axis : static_cast<AxisId>(static_cast<int64_t>(axis) + number * axes_);
   }
 
+  // Returns the end of the operations that run for one micro-batch before they run for the next one.
+  [[nodiscard]] std::vector<Operation>::const_iterator end_of_run(std::vector<Operation>::const_iterator begin,
+                                                                  std::vector<Operation>::const_iterator end) const {
+    if (takes_experts(*begin)) return begin + 1;
+    return std::find_if(begin, end, [&](const Operation& op) {
+      return op.section != begin->section || op.block != begin->block || takes_experts(op);
+    });
+  }
+  // Returns true if experts come for this operation: then they serve all micro-batches before the next ones come.
+  [[nodiscard]] bool takes_experts(const Operation& op) const {
+    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
+      const GroupId group = input == kNone ? kNone : graph_.value(input).group;
+      return group != kNone && nth(graph_.groups, group).part == kExpertPart;
+    });
+  }
+
   // Notes the persistent values that operations update.
   void find_updates() {
     for (const Section& section : graph_.sections)
@@ -76,6 +92,26 @@ class Repeater {
         SPILLWAY_CHECK(writer == kNone || writer == id, "{} passes from one micro-batch to the next, and {} reads it",
                        graph_.value(input).name, graph_.op(id).def->name);
       }
+    }
+  }
+
+  // Finds the operations that read nothing of a micro-batch: what they make of weights serves all.
+  void find_shared() {
+    std::vector<char> is_own(graph_.values.size(), 0);  // to a micro-batch
+    for (ValueId id = 0; id < std::ssize(graph_.values); ++id) {
+      const Value& value = graph_.value(id);
+      nth(is_own, id) = value.producer == kNone && (!graph_.is_persistent(id) || nth(newest_, id) != kNone);
+    }
+    for (const ValueId result : graph_.results) nth(is_own, result) = 1;
+    for (const Operation& op : graph_.ops) {
+      const auto is_of_one = [&](ValueId value) {
+        return value != kNone && (nth(is_own, value) != 0 || graph_.value(value).type.follows_axis());
+      };
+      const bool is_shared = op.attributes.integer_or(kAxisAttribute, kNone) == kNone &&
+                             std::none_of(op.inputs.begin(), op.inputs.end(), is_of_one) &&
+                             std::none_of(op.outputs.begin(), op.outputs.end(), is_of_one);
+      is_shared_.push_back(static_cast<char>(is_shared));
+      for (const ValueId output : op.outputs) nth(is_own, output) |= static_cast<char>(!is_shared);
     }
   }
 
@@ -148,6 +184,7 @@ class Repeater {
   const int64_t axes_;
   // By value of the first micro-batch: the persistent value that it updates; and of such a value, the newest version.
   std::vector<ValueId> sums_, newest_;
+  std::vector<char> is_shared_;  // by operation of the first micro-batch
   RepeatedValues repeated_;
 };
 

@@ -35,9 +35,10 @@ using ZerosFunction = Operation (*)(const ValueType& type);
 
 // Repeats all operations of the graph for `count` micro-batches, of which the graph had the first. Operations that
 // follow each other in a section and are of one block stay together: those of the first micro-batch, then those of the
-// second, and so on. Batch values that they read, outputs, axes and results are repeated: axis `a` of micro-batch i is
-// a + i * axes, under the same name, and the results of a micro-batch follow those of the one before it. Persistent
-// values are shared; each micro-batch begins with what the one before it left.
+// second, and so on; one that reads values of kExpertPart goes by itself through all micro-batches. Batch values that
+// they read, outputs, axes and results are repeated: axis `a` of micro-batch i is a + i * axes, under the same name,
+// and the results of a micro-batch follow those of the one before it. Persistent values are shared, and so is what
+// operations make of these alone; each micro-batch begins with what the one before it left.
 //
 // With `zeros`, for groups that are a whole step, no persistent value is changed: one that has a next version, a sum
 // over micro-batches, becomes the output of such an operation, right before the first micro-batch reads it. Its

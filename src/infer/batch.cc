@@ -42,4 +42,8 @@ Batch batch_of(const data::MicroBatch& rows) {
   return batch;
 }
 
+void clear_column(const Value& value, const TensorView& to) {
+  if (!value.type.follows_axis()) std::fill_n(to.as<std::byte>(), to.bytes(), std::byte{});
+}
+
 }  // namespace spillway::infer

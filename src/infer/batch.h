@@ -32,5 +32,8 @@ struct Batch {
 [[nodiscard]] Batch batch_of(const data::MicroBatch& rows);
 // Copies a column's content to its value. Fills the rest of the value with the last element.
 void copy_column(const Value& value, std::span<const std::byte> content, const TensorView& to);
+// Fills a column's value for a micro-batch without rows: what follows no axis is zero, so that all its sequences are
+// empty.
+void clear_column(const Value& value, const TensorView& to);
 
 }  // namespace spillway::infer

@@ -17,10 +17,8 @@ std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machin
   return plans;
 }
 
-}  // namespace
-
-std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
-                                 const InferenceBudget& budget, int threads, const Device& device) {
+std::vector<Plan> plan_within_budget(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
+                                     const InferenceBudget& budget, int threads, const Device& device) {
   Machine machine = budget.machine;
   machine.device = device.kind();
   machine.threads = threads;
@@ -43,13 +41,33 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
     plans = plan_all(graphs, machine, first, others, policy);
     needed = device_bytes_of(plans);
   }
+  return plans;
+}
+
+bool has_room(const Device& device, int64_t needed) {
+  return device.shares_host_memory() || needed <= device.free_bytes();
+}
+
+}  // namespace
+
+std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
+                                 const InferenceBudget& budget, int threads, const Device& device) {
+  std::vector<Plan> plans = plan_within_budget(graphs, stored, budget, threads, device);
+  const int64_t needed = device_bytes_of(plans);
   if (budget.device_bytes && needed > *budget.device_bytes)
     throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes_up(needed),
                       format_bytes(*budget.device_bytes), budget.instead);
-  const int64_t free = device.free_bytes();
-  if (!device.shares_host_memory() && needed > free)
+  if (!has_room(device, needed))
     throw machine_error("device", "expected {} of its memory, got {}; use --device cpu", format_bytes(needed),
-                        format_bytes(free));
+                        format_bytes(device.free_bytes()));
+  return plans;
+}
+
+std::optional<std::vector<Plan>> plans_within(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
+                                              const InferenceBudget& budget, int threads, const Device& device) {
+  std::vector<Plan> plans = plan_within_budget(graphs, stored, budget, threads, device);
+  const int64_t needed = device_bytes_of(plans);
+  if (needed > *budget.device_bytes || !has_room(device, needed)) return std::nullopt;
   return plans;
 }
 

@@ -26,6 +26,11 @@ struct InferenceBudget {
 [[nodiscard]] std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
                                                const InferenceBudget& budget, int threads, const Device& device);
 
+// Does the same where the plans fit into the budget and the device; nothing otherwise. REQUIRES: there is a budget.
+[[nodiscard]] std::optional<std::vector<Plan>> plans_within(const std::vector<const Graph*>& graphs,
+                                                            const StoredWeights& stored, const InferenceBudget& budget,
+                                                            int threads, const Device& device);
+
 // Returns the device memory that the programs take.
 [[nodiscard]] int64_t device_bytes_of(const std::vector<Plan>& plans);
 

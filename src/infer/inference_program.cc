@@ -1,14 +1,19 @@
 #include "infer/inference_program.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "graph/repeat_by_block.h"
 #include "infer/batch.h"
+#include "plan/hiding_count.h"
 #include "plan/verify.h"
 
 namespace spillway::infer {
 
 namespace {
+
+constexpr int64_t kMostTogether = 16;  // as micro_batch_group
 
 std::vector<InferenceModel> list_of(InferenceModel model) {
   std::vector<InferenceModel> models;
@@ -32,12 +37,34 @@ InferenceProgram::InferenceProgram(std::vector<InferenceModel> models, const Mod
   if (budget.device_bytes) {
     for (size_t i = 0; i < models_.size(); ++i) add_stored_weights(built_[i].parameters, models_[i].base, stored_);
   }
-  plan_ = std::move(plan_inference({&graph_}, stored_, budget, pool.threads(), device).front());
+  plan(budget, pool.threads(), device);
   const std::vector<std::string> violations = verify(graph_, plan_.program);
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
   executor_.emplace(graph_, plan_.program, pool,
                     ExecutorOptions{.tiers = {.device = &device, .files = stored_.files, .in_files = stored_.places}});
   for (size_t i = 0; i < models_.size(); ++i) models_[i].load(built_[i].parameters, executor_->values());
+}
+
+// Where a run waits for what it reads, takes as many batches at a time as hide that.
+void InferenceProgram::plan(const InferenceBudget& budget, int threads, const Device& device) {
+  group_.emplace_back();
+  for (const ModelGraph& model : built_) group_.front().push_back(model.columns);
+  plan_ = std::move(plan_inference({&graph_}, stored_, budget, threads, device).front());
+  if (!budget.device_bytes || !waits_for_transfers(plan_)) return;
+  for (int64_t count = hiding_count(plan_, kMostTogether); count > 1; count /= 2) {
+    Graph together = graph_;
+    const RepeatedValues repeated = repeat_by_block(together, count);
+    std::optional<std::vector<Plan>> plans = plans_within({&together}, stored_, budget, threads, device);
+    if (!plans || !gains_together(plans->front(), plan_, count)) continue;
+    for (int64_t number = 1; number < count; ++number) {
+      group_.push_back(group_.front());
+      for (Columns& columns : group_.back())
+        for (BatchColumn& column : columns) column.value = repeated.of(column.value, number);
+    }
+    graph_ = std::move(together);
+    plan_ = std::move(plans->front());
+    return;
+  }
 }
 
 void InferenceProgram::build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish) {
@@ -60,11 +87,18 @@ void InferenceProgram::build(const ModelOptions& sizes, const std::function<void
   }
 }
 
-void InferenceProgram::run(const data::MicroBatch& rows, size_t model) {
-  const Batch batch = batch_of(rows);
-  for (const BatchColumn& column : built_[model].columns)
-    copy_column(graph_.value(column.value), batch.content(column.column.name), executor_->home(column.value));
-  executor_->set_rows(kTokenAxis, batch.tokens);
+void InferenceProgram::run(std::span<const data::MicroBatch> batches, size_t model) {
+  SPILLWAY_CHECK(!batches.empty() && batches.size() <= group_.size(), "{} batches at once", batches.size());
+  const auto axes = std::ssize(graph_.axes) / std::ssize(group_);
+  for (size_t i = 0; i < group_.size(); ++i) {
+    const Batch batch = i < batches.size() ? batch_of(batches[i]) : Batch();
+    for (const BatchColumn& column : group_[i][model]) {
+      const Value& value = graph_.value(column.value);
+      const TensorView to = executor_->home(column.value);
+      i < batches.size() ? copy_column(value, batch.content(column.column.name), to) : clear_column(value, to);
+    }
+    executor_->set_rows(static_cast<AxisId>(static_cast<int64_t>(i) * axes), batch.tokens);
+  }
   executor_->run(static_cast<SectionId>(model));
 }
 

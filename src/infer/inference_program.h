@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/device.h"
@@ -17,9 +18,10 @@ namespace spillway::infer {
 
 class InferenceProgram {
  public:
-  // Plans, and reads the weights. `sizes` are the capacities of the stream; dtype and adapter are the model's. `finish`
-  // appends columns, operations and results after the model's forward pass. Borrows pool and device. Throws InputError
-  // if the budget is too small, MachineError if the device has too little memory.
+  // Plans, and reads the weights. With a budget, a plan may take several batches at a time. `sizes` are the capacities
+  // of the stream; dtype and adapter are the model's. `finish` appends columns, operations and results after the
+  // model's forward pass. Borrows pool and device. Throws InputError if the budget is too small, MachineError if the
+  // device has too little memory.
   InferenceProgram(InferenceModel model, const ModelOptions& sizes, const InferenceBudget& budget,
                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
   // Runs several models that read the same columns, each in its own section; one plan shares the memory between them.
@@ -28,17 +30,29 @@ class InferenceProgram {
                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool, Device& device);
 
   // Runs one model. REQUIRES: the batch fits the capacities and has at least one token.
-  void run(const data::MicroBatch& batch, size_t model = 0);
-  // Returns a result of the last run. Results are numbered through all models. It may have more rows than the batch.
-  [[nodiscard]] TensorView result(size_t index) const { return executor_->result(index); }
+  void run(const data::MicroBatch& batch, size_t model = 0) { run({&batch, 1}, model); }
+  // Runs one model on several batches, layer by layer, so that weights which are read from files come once for all of
+  // them; each has the bits of a run of its own. REQUIRES: as above, for each of 1 to together() batches.
+  void run(std::span<const data::MicroBatch> batches, size_t model = 0);
+  // Returns the number of batches that a run may have: several where that hides what it reads, within the budget.
+  [[nodiscard]] int64_t together() const { return std::ssize(group_); }
+  // Returns a result of the last run, of a batch of it. Results are numbered through all models. It may have more rows
+  // than the batch.
+  [[nodiscard]] TensorView result(size_t index, size_t batch = 0) const {
+    return executor_->result(batch * (graph_.results.size() / group_.size()) + index);
+  }
   [[nodiscard]] const Model& model() const { return *models_.front().model; }
 
  private:
+  using Columns = std::vector<BatchColumn>;
+
   void build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish);
+  void plan(const InferenceBudget& budget, int threads, const Device& device);
 
   std::vector<InferenceModel> models_;
   Graph graph_;
-  std::vector<ModelGraph> built_;  // of each model
+  std::vector<ModelGraph> built_;            // of each model
+  std::vector<std::vector<Columns>> group_;  // of each batch of a run, by model
   StoredWeights stored_;
   Plan plan_;
   std::optional<Executor> executor_;

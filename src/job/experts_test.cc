@@ -94,7 +94,9 @@ TEST_CASE("experts stream where a key lets them leave the device") {
   CHECK(streams("expert_offload: host\n"));
   CHECK_FALSE(streams("optimizer_offload: host\n"));
   CHECK_FALSE(streams(lora + "layer_offloading: host\nexpert_offload: none\n"));
-  CHECK_FALSE(streams(lora + "layer_offloading: host\nmicro_batch_order: vertical\ngradient_accumulation_steps: 2\n"));
+  const std::string vertical = "micro_batch_order: vertical\ngradient_accumulation_steps: 2\n";
+  CHECK_FALSE(streams(lora + "layer_offloading: host\n" + vertical));
+  CHECK(streams(lora + "expert_offload: host\n" + vertical));
 }
 
 TEST_CASE("a plan that is free to choose sends experts away before the rest of their layers") {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "base/index.h"
+#include "job/forward_groups.h"
 #include "job/online/round_forecast.h"
+#include "plan/hiding_count.h"
 
 namespace spillway::train {
 namespace {
@@ -15,15 +17,36 @@ using Programs = std::vector<JobProgram>;
 // Keys and values then come to the device layer by layer, for each token position.
 constexpr Rule kCachesOnHost{{.kind = ValueKind::kCache}, Tier::kHost};
 
-Programs planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_t at_once,
-                     const infer::ParameterNames& gathered, std::span<const Rule> rules = {}) {
-  Programs programs = generation_programs(in.job, planned.training, at_once, gathered);
+bool fits(const Programs& programs) {
+  return std::all_of(programs.begin(), programs.end(), [](const JobProgram& program) { return program.plan.fits; });
+}
+
+Programs planned_with(const PlanningInputs& in, const PlannedJob& planned, const infer::GenerationSizes& sizes,
+                      const infer::ParameterNames& gathered, std::span<const Rule> rules) {
+  Programs programs = generation_programs(in.job, planned.training, sizes, gathered);
   for (JobProgram& program : programs) program.plan = plan_beside(in, planned, program.graph, rules);
   return programs;
 }
 
-bool fits(const Programs& programs) {
-  return std::all_of(programs.begin(), programs.end(), [](const JobProgram& program) { return program.plan.fits; });
+// Where a run over prompts waits for weights, it reads more tokens of them, as many as fit.
+Programs planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_t at_once,
+                     const infer::ParameterNames& gathered, std::span<const Rule> rules = {}) {
+  const infer::GenerationSizes sizes = generation_sizes_of(in.job, at_once);
+  Programs programs = planned_with(in, planned, sizes, gathered, rules);
+  if (!fits(programs)) return programs;
+  const auto prompt_of = [](const Programs& all) -> const Plan& {
+    return std::find_if(all.begin(), all.end(),
+                        [](const JobProgram& one) { return one.kind == JobProgram::Kind::kPrompt; })
+        ->plan;
+  };
+  const Plan& shorter = prompt_of(programs);
+  for (int64_t count = infer::longer_runs(shorter, sizes); count > 1; count /= 2) {
+    Programs longer = planned_with(in, planned, sizes.with_longer_runs(count), gathered, rules);
+    const Plan& prompt = prompt_of(longer);
+    if (fits(longer) && fits_instead(in, planned, shorter, prompt) && gains_together(prompt, shorter, count))
+      return longer;
+  }
+  return programs;
 }
 
 // Plans as many completions at once as fit beside what training keeps, by halves. Where not even one fits, keys and

@@ -53,14 +53,26 @@ void initialise(const Job& job, const TrainingGraph& training, const TrainedWeig
               [&](const TensorView& piece, int64_t first) { fill_from_f32(piece, first, fill); });
 }
 
+// Returns what a weight whose content follows from a uniform number begins as.
+float fresh_of_uniform(float number, const Parameter& p) {
+  if (p.fresh == FreshContent::kLogOfUniform) return std::log(number);
+  if (p.fresh != FreshContent::kSteps) return number;
+  const double step = std::max(std::exp(double{number}), p.fresh_range.least);
+  return static_cast<float>(step + std::log(-std::expm1(-step)));
+}
+
 // Initialises a weight or a buffer as transformers does for a model that it makes from a config.
 void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, const FreshWeights& fresh, uint64_t seed) {
   switch (p.fresh) {
     case FreshContent::kZeros:
     case FreshContent::kOnes:
       return std::fill(values.begin(), values.end(), p.fresh == FreshContent::kOnes ? 1.0F : 0.0F);
+    case FreshContent::kUniform:
     case FreshContent::kLogOfUniform:
-      return initialise_log_of_uniform(values, first, p, {0.01, 16}, seed);
+    case FreshContent::kSteps:
+      initialise_uniform(values, first, p, p.fresh_range.low, p.fresh_range.high, seed);
+      for (float& value : values) value = fresh_of_uniform(value, p);
+      return;
     case FreshContent::kLogOfCount:
       for (float& value : values) value = std::log(static_cast<float>(++first));
       return;

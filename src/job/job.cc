@@ -101,15 +101,6 @@ void take_optimizer(Job& job) {
   if (rounds_stochastically(config.optimizer, config.model.masters)) job.graph.rounding_seed = config.seed;
 }
 
-// Takes away the orders of micro-batches that the job cannot have: groups share whole layers of experts.
-void keep_order(Job& job) {
-  if (!job.graph.model.streams_experts) return;
-  if (!job.other_groups.empty() && job.config.batches.is_group_given)
-    job.notes.emplace_back("ignored: micro_batch_group (experts that stream go one micro-batch after another)");
-  job.other_groups.clear();
-  job.config.batches.forward_group = 1;
-}
-
 // Throws InputError for a home of experts that the model does not have.
 void check_experts(const Job& job) {
   const config::Offload said = job.config.offload.experts.value_or(config::Offload::kNone);
@@ -153,7 +144,8 @@ void take_rates(Job& job) {
   job.graph.undecayed = groups.undecayed;
 }
 
-// Takes the coefficient of the load-balancing loss: the run's, else that of the model's config.json.
+// Takes the coefficient of the load-balancing loss: the run's, else that of the model's config.json, where that asks
+// for the loss or TRL adds it.
 void take_router_loss(Job& job) {
   const std::optional<double>& said = job.config.model.router_aux_loss_coef;
   const TextModel* const text = job.model->text();
@@ -162,7 +154,13 @@ void take_router_loss(Job& job) {
     throw input_error("router_aux_loss_coef",
                       "expected 0 for a model without routers that are trained to use all experts alike, got {}; {}",
                       *said, "remove it, or name a mixture such as Mixtral, Qwen3-MoE or OLMoE");
-  job.graph.model.router_aux_loss_coef = said.value_or(of_model.value_or(0));
+  double unsaid = of_model.value_or(0);
+  if (!said && of_model && job.config.model.adds_router_loss && text->named_router_coef != unsaid) {
+    unsaid = text->named_router_coef;
+    job.notes.push_back(
+        fmt::format("left out, so as TRL has it: router_aux_loss_coef {}, that of config.json", unsaid));
+  }
+  job.graph.model.router_aux_loss_coef = said.value_or(unsaid);
   job.graph.model.reports_expert_load = true;
 }
 
@@ -393,14 +391,14 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
-  keep_order(job);
   job.graph = graph_options(job, config.batches.micro_batch_group);
   job.title = make_title(job, machine);
   return job;
 }
 
 bool streams_experts(const Job& job) {
-  if (!has_mixture(*job.model) || job.config.batches.micro_batch_group > 1) return false;
+  if (!has_mixture(*job.model)) return false;
+  if (job.config.batches.micro_batch_group > 1 && !job.config.offload.experts) return false;
   if (job.config.offload.experts == config::Offload::kAuto) return true;
   const Policy policy = make_policy(job.config.offload);
   const auto moves = [&](ValueKind kind) {
@@ -421,7 +419,7 @@ void take_expert_homes(Job& job) {
 TrainingGraphOptions graph_options(const Job& job, int64_t group) {
   TrainingGraphOptions options = job.graph;
   options.micro_batches = group;
-  options.is_whole_step = group > 1 && group == micro_batches_of_rank(job);
+  options.is_whole_step = options.ranks == 1 && group > 1 && group == micro_batches_of_rank(job);
   return options;
 }
 

@@ -46,7 +46,7 @@ struct JobSources {
 [[nodiscard]] Job make_job(const config::Config& config, const Machine& machine, const JobSources& sources = {});
 
 // Returns true if the keys let the experts of the job's mixture leave the device: then they stream through it a few at
-// a time. Micro-batches that go together layer by layer share whole layers.
+// a time. Where a key asks for micro-batches that go together layer by layer, expert_offload has to let them.
 [[nodiscard]] bool streams_experts(const Job& job);
 // Sets ModelOptions::streams_experts, and experts_apart where they stream or expert_offload says where they live.
 void take_expert_homes(Job& job);

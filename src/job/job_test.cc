@@ -51,8 +51,8 @@ TEST_CASE("prompts that are answered while a job is trained show the time that t
 TEST_CASE("the coefficient of the load-balancing loss is the run's, else that of a model that returns router logits") {
   const auto coefficient = [](const char* model, const std::string& lines) {
     const std::string text =
-        fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 1\ndatasets: [{{path: unused}}]\n{}\n",
-                    (kGoldenModels / model).string(), lines);
+        fmt::format("base_model: {}\noutput_dir: unused\nlearning_rate: 1\n{}{}\n", (kGoldenModels / model).string(),
+                    lines.find("dataset_name") == std::string::npos ? "datasets: [{path: unused}]\n" : "", lines);
     return train::make_job(config::load_config(text, "test", {}, config::ConfigUse::kTrain).config, tiered_machine())
         .graph.model.router_aux_loss_coef;
   };
@@ -62,6 +62,14 @@ TEST_CASE("the coefficient of the load-balancing loss is the run's, else that of
   CHECK(coefficient("mixtral", asked + "router_aux_loss_coef: 0") == 0);
   CHECK(coefficient("mixtral", "router_aux_loss_coef: 0.5") == 0.5);
   CHECK(coefficient("qwen3", "router_aux_loss_coef: 0.0") == 0);
+  // TRL's trainers of these objectives add the loss unasked.
+  const std::string named = "overrides_of_model_config: {router_aux_loss_coef: 0.25}\n",
+                    trl = named + "dataset_name: x\n";
+  CHECK(coefficient("mixtral", named) == 0);
+  for (const char* objective : {"", "rl: dpo\n", "rl: kto\n"}) CHECK(coefficient("mixtral", trl + objective) == 0.25);
+  for (const char* objective : {"rl: orpo\n", "rl: cpo\n"}) CHECK(coefficient("mixtral", trl + objective) == 0);
+  CHECK(coefficient("mixtral", trl + "router_aux_loss_coef: 0\n") == 0);
+  CHECK(coefficient("qwen3", trl) == 0);
   CHECK_THROWS_WITH((void)coefficient("qwen3", "router_aux_loss_coef: 0.5"),
                     doctest::Contains("[router_aux_loss_coef] expected 0 for a model without routers"));
 }

@@ -153,8 +153,8 @@ Fill typical_fill(const Job& job, const JobProgram& program) {
 std::vector<JobProgram> round_programs(const Job& job, const TrainingGraph& training) {
   if (!job.online) return {};
   std::vector<JobProgram> programs = row_programs(job, training);
-  for (JobProgram& program : generation_programs(job, training, job.online->most_at_once))
-    programs.push_back(std::move(program));
+  const infer::GenerationSizes sizes = generation_sizes_of(job, job.online->most_at_once);
+  for (JobProgram& program : generation_programs(job, training, sizes)) programs.push_back(std::move(program));
   std::erase_if(programs, [](const JobProgram& program) { return program.kind == JobProgram::Kind::kEvaluation; });
   return programs;
 }

@@ -206,9 +206,6 @@ TEST_CASE("experts live where expert_offload says, else with the rest of their l
   CHECK(homes_of_experts("expert_offload: auto\nparameter_offload: host\n") == "? ?, host host");
   CHECK(homes_of_experts("expert_offload: host\nmemory: {plan: fixed}\n") == "host host, device device");
   CHECK(homes_of_experts("expert_offload: auto\nmemory: {plan: fixed}\n") == "? ?, device device");
-  CHECK(error_of("expert_offload: host\nmicro_batch_order: vertical\ngradient_accumulation_steps: 2\n") ==
-        "[c.yml:5: micro_batch_order] expected horizontal beside expert_offload: host, got vertical; experts that "
-        "stream layer by layer are not yet supported");
 }
 
 TEST_CASE("ZeRO's offload sections place what they name") {

@@ -119,8 +119,13 @@ bool may_gain_by_order(const Graph& graph, const Plan& plan, int64_t runs, doubl
   for (size_t i = 0; i < schedule.sections.size(); ++i) {
     if (graph.sections[i].repeats != Repeats::kMicroBatch) continue;
     const auto begin = schedule.steps.begin();
+    const auto is_state = [&](ValueId value) { return value != kNone && graph.persistent_root(value) != kNone; };
+    // A rank brings it from lower tiers or, by an operation that gathers it, from other ranks.
     const auto brings_state = [&](const Step& step) {
-      return step.moved != kNone && graph.persistent_root(step.moved) != kNone;
+      if (step.moved != kNone) return is_state(step.moved);
+      const Operation* const op = step.op == kNone ? nullptr : &graph.op(step.op);
+      return op != nullptr && op->def->collective && std::all_of(op->inputs.begin(), op->inputs.end(), is_state) &&
+             op->outputs[0] != kNone && !is_state(op->outputs[0]);
     };
     if (std::any_of(begin + schedule.sections[i].begin, begin + schedule.sections[i].end, brings_state)) return true;
   }

@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "job/plan_beside.h"
+#include "plan/hiding_count.h"
 
 namespace spillway::train {
-
-// The least gain in speed for which a plan leaves the order that was planned first: layer by layer, activations of
-// several micro-batches take memory that other programs may need.
-constexpr double kWorthOrder = 1.03;
 
 // Returns true if another order may be so much faster than `plan`: weights, gradients or states come to the device for
 // each run of training's sections, and a step takes longer than computing everything once, which takes

@@ -83,7 +83,7 @@ TEST_CASE("weights that cross a slow link are taken once for all micro-batches; 
   CHECK(std::ssize(chosen.training.group) == chosen.context.group);
   const double seconds = chosen.context.step_seconds(chosen.plan.simulation),
                before = horizontal.context.step_seconds(horizontal.plan.simulation);
-  CHECK(seconds * train::kWorthOrder < before);
+  CHECK(seconds * kWorthOrder < before);
   CHECK(verify(chosen.training.graph, chosen.plan.program, chosen.context.budget).empty());
   // It says what the others would cost, horizontal first.
   REQUIRE(chosen.context.other_orders.size() == 2);

@@ -121,10 +121,11 @@ infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   return infer::generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : infer::kMaxSequences);
 }
 
-std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training, int64_t at_once,
+std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training,
+                                            const infer::GenerationSizes& sizes,
                                             const infer::ParameterNames& gathered) {
-  auto [decode, prompt, gather] = infer::build_generation_graphs(
-      *job.model, job.graph.model, generation_sizes_of(job, at_once), &training.adopted(), gathered);
+  auto [decode, prompt, gather] =
+      infer::build_generation_graphs(*job.model, job.graph.model, sizes, &training.adopted(), gathered);
   std::vector<JobProgram> programs;
   programs.push_back({.kind = Kind::kDecode,
                       .name = job.online ? "generation" : "the answers to sample_prompts",

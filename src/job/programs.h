@@ -51,11 +51,11 @@ void repeat(JobProgram& program, int64_t count);
 
 // Each returns programs of the job without plans: those that read rows (evaluation first), and those that generate.
 [[nodiscard]] std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& training);
-// Up to `at_once` completions are generated together. Copies of the weights `gathered` are filled by kGather.
-// REQUIRES: the job has prompts to answer.
+// Copies of the weights `gathered` are filled by kGather. REQUIRES: the job has prompts to answer.
 [[nodiscard]] std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training,
-                                                          int64_t at_once, const infer::ParameterNames& gathered = {});
-// Returns their capacities.
+                                                          const infer::GenerationSizes& sizes,
+                                                          const infer::ParameterNames& gathered = {});
+// Returns the capacities with which up to `at_once` completions are generated together.
 [[nodiscard]] infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
 
 // Returns the largest peak of a tier over all programs.

@@ -37,6 +37,7 @@ struct Setup {
   bool splits_states = false, splits_weights = false, masters = true;
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
   int copies = 1;
+  int64_t micro_batches = 1;
 };
 
 // Its matrices are cut into several blocks of parts; its norms lie on one rank.
@@ -48,6 +49,7 @@ train::TrainingGraph graph_for(const Setup& setup, int ranks) {
   options.accumulates = true;
   options.ranks = ranks;
   options.copies = ranks > 1 ? setup.copies : 1;
+  options.micro_batches = setup.micro_batches;
   options.splits_states = setup.splits_states;
   options.splits_weights = setup.splits_weights;
   options.masters = setup.masters;
@@ -314,6 +316,20 @@ TEST_CASE("groups of ranks that each have all parts have the bits of one rank") 
     return bytes;
   };
   CHECK(bytes_of(4, 2) == bytes_of(2, 1));
+}
+
+TEST_CASE(
+    "layer by layer, a group of micro-batches gathers each weight once, and adds up each micro-batch's gradient") {
+  const auto count_of = [](std::string_view name, int64_t micro_batches) {
+    const Setup setup{.splits_states = true, .splits_weights = true, .micro_batches = micro_batches};
+    const Graph graph = graph_for(setup, 2).graph;
+    return std::count_if(graph.ops.begin(), graph.ops.end(), [&](const Operation& op) {
+      return op.def->name == name && graph.section_of(op).repeats == Repeats::kMicroBatch;
+    });
+  };
+  CHECK(count_of("all_gather", 1) > 0);
+  CHECK(count_of("all_gather", 4) == count_of("all_gather", 1));
+  CHECK(count_of("reduce_scatter", 4) == 4 * count_of("reduce_scatter", 1));
 }
 
 TEST_CASE("a rank has a part of what an optimizer keeps, where the optimizer can work on parts") {

@@ -30,9 +30,10 @@ class TrainingGraphBuilder {
 
   TrainingGraph run() {
     SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
-    SPILLWAY_CHECK(options_.micro_batches == 1 || (options_.accumulates && !is_split()), "{} micro-batches at a time",
+    SPILLWAY_CHECK(options_.micro_batches == 1 || options_.accumulates, "{} micro-batches at a time",
                    options_.micro_batches);
-    SPILLWAY_CHECK(!options_.is_whole_step || options_.micro_batches > 1, "a whole step of one micro-batch");
+    SPILLWAY_CHECK(!options_.is_whole_step || (options_.micro_batches > 1 && !is_split()),
+                   "a whole step of {} micro-batches on {} ranks", options_.micro_batches, options_.ranks);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -104,7 +105,9 @@ class TrainingGraphBuilder {
     auto [group, repeated] = repeat_micro_batches(result_.graph, first, options_.micro_batches,
                                                   options_.is_whole_step ? ops::zeros : nullptr);
     result_.group = std::move(group);
-    for (WeightGradient& g : gradients_) g.gradient = repeated.of(g.gradient, options_.micro_batches - 1);
+    const auto take_last = [&](ValueId& sum) { sum = repeated.of(sum, options_.micro_batches - 1); };
+    for (WeightGradient& g : gradients_) take_last(g.gradient);
+    for (std::vector<ValueId>& parts : sums_) std::for_each(parts.begin(), parts.end(), take_last);
     if (options_.is_whole_step) {
       for (WeightGradient& g : gradients_) g.accumulator = kNone;
       for (TrainedWeight& t : result_.trained) t.accumulator = kNone;
@@ -214,7 +217,7 @@ class TrainingGraphBuilder {
       const TrainedWeight& t = result_.trained[i];
       std::vector<ValueId>& sums = sums_.emplace_back();
       const auto add = [&](ValueId accumulator, const ops::RowSlice& rows) {
-        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, shards(), options_.copies));
+        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, shards(), options_.copies, kTokenAxis));
         b_.update(accumulator, sums.back());
       };
       if (t.is_split()) {

@@ -47,6 +47,34 @@ bool trains_rows_of_tokens(const ParameterTable& parameters) {
                      [](const Parameter& p) { return p.trained || !p.has_row_per_token(); });
 }
 
+// For tokens that are new and have a spare row of the embedding, which the adapter does not train. As axolotl, throws
+// InputError for those of a role; others are a warning.
+void check_spare_rows(const config::TokenizerSettings& settings, const ParameterTable& parameters,
+                      std::vector<std::string>& notes) {
+  const text::SpecialTokenNames& names = settings.special_tokens;
+  const text::Tokenizer own = text::Tokenizer::load(settings.folder);
+  const auto is_new = [&](const std::string& token) { return !token.empty() && !own.token_to_id(token); };
+  const std::string remedy = fmt::format("lora_modules_to_save: [{}]", modules_with_rows(parameters));
+  for (const auto& [key, token] :
+       {std::pair("bos_token", &names.bos_token), {"eos_token", &names.eos_token}, {"unk_token", &names.unk_token}}) {
+    if (!is_new(*token)) continue;
+    throw input_error(fmt::format("special_tokens.{}", key),
+                      "expected a token that the model knows, got {}, whose row of the embedding the adapter does not "
+                      "train; write {}, or name a token of the vocabulary",
+                      quote(*token), remedy);
+  }
+  for (const auto& [key, tokens] : {std::pair("tokens", &names.tokens),
+                                    {"special_tokens.additional_special_tokens", &names.additional_special_tokens}}) {
+    const auto found = std::find_if(tokens->begin(), tokens->end(), is_new);
+    if (found == tokens->end()) continue;
+    notes.push_back(
+        fmt::format("warning: [{}] {} is new, and the adapter does not train its row of the embedding, which says "
+                    "nothing yet; write "
+                    "{}",
+                    key, quote(*found), remedy));
+  }
+}
+
 }  // namespace
 
 void check_named_tokens(const config::TokenizerSettings& settings) {
@@ -83,7 +111,10 @@ std::vector<std::string> grow_vocabulary(config::TokenizerSettings& settings, Mo
   const int64_t tokens = tokenizer.vocabulary_size();
   const bool rounds = trains_rows && settings.resize_token_embeddings_to_32x;
   const int64_t rows = rounds ? (tokens + kRounded - 1) / kRounded * kRounded : tokens;
-  if (rows <= vocab_size) return notes;
+  if (rows <= vocab_size) {
+    if (!trains_rows) check_spare_rows(settings, parameters, notes);
+    return notes;
+  }
   if (!trains_rows) {
     const std::string key = key_of_new_token(settings.special_tokens, tokenizer, vocab_size);
     if (key.empty()) return notes;  // only tokens of the files have no row, as before; rows that use one are refused

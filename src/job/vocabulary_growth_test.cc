@@ -61,7 +61,8 @@ TEST_CASE("new tokens of a settings get rows of the embedding") {
   const ParameterTable all = parameters(true, true), lora = parameters(true, false);
   const auto grown = [&](config::TokenizerSettings settings, int64_t rows, const ParameterTable& trained) {
     ModelPtr model = model_of(rows);
-    const bool grows = !grow_vocabulary(settings, model, trained).empty();
+    const std::vector<std::string> notes = grow_vocabulary(settings, model, trained);
+    const bool grows = !notes.empty() && notes.front().starts_with("the embedding grows");
     CHECK(grows == (model->text()->vocab_size > rows));
     CHECK(parameters_of(*model).find("model.embed_tokens.weight")->source.shape[0] == rows);
     return model->text()->vocab_size;
@@ -87,4 +88,28 @@ TEST_CASE("new tokens of a settings get rows of the embedding") {
   CHECK(notes[0].starts_with("warning: [special_tokens.pad_token] '<pad>' is new"));
   CHECK(model->text()->vocab_size == 3);
   CHECK(settings.special_tokens.pad_token.empty());
+}
+
+TEST_CASE("a new token whose spare row an adapter does not train is refused, or warned of where nothing ends with it") {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "tokenizer.json",
+             R"({"model": {"type": "WordLevel", "vocab": {"a": 0, "b": 1}, "unk_token": "a"}})");
+  const auto notes_of = [&](text::SpecialTokenNames names, bool trains_rows) {
+    config::TokenizerSettings settings{.folder = folder.path().string(), .special_tokens = std::move(names)};
+    ParameterTable parameters;
+    parameters.add({.name = "embedding", .role = ParameterRole::kEmbedding, .trained = trains_rows});
+    ModelPtr model = model_of(32);
+    return grow_vocabulary(settings, model, parameters);
+  };
+  CHECK_THROWS_WITH_AS(
+      (void)notes_of({.eos_token = "[END]"}, false),
+      "[special_tokens.eos_token] expected a token that the model knows, got '[END]', whose row of the "
+      "embedding the adapter does not train; write lora_modules_to_save: [embed_tokens, lm_head], or "
+      "name a token of the vocabulary",
+      InputError);
+  CHECK(notes_of({.eos_token = "[END]"}, true).empty());
+  CHECK(notes_of({.eos_token = "b", .pad_token = "[PAD]"}, false).empty());
+  const std::vector<std::string> warned = notes_of({.tokens = {"b", "[EXTRA]"}}, false);
+  REQUIRE(warned.size() == 1);
+  CHECK(warned[0].starts_with("warning: [tokens] '[EXTRA]' is new, and the adapter does not train its row"));
 }

@@ -73,7 +73,7 @@ std::set<std::string, std::less<>> stored_targets(const std::filesystem::path& f
 std::string_view last_name(std::string_view path) { return path.substr(path.rfind('.') + 1); }
 
 // Takes the modules of tensors of mixtures out of `stored`, and returns the paths of these tensors. A module has one
-// tensor, or PEFT has wrapped gate_up_proj first, and then down_proj.
+// tensor, or PEFT has wrapped gate_up_proj, or up_proj, first, and then down_proj.
 std::set<std::string, std::less<>> take_tensors(const LoraOptions& listed, std::set<std::string, std::less<>>& stored) {
   std::set<std::string, std::less<>> tensors;
   if (listed.target_parameters.empty()) return tensors;
@@ -82,8 +82,8 @@ std::set<std::string, std::less<>> take_tensors(const LoraOptions& listed, std::
     const bool is_inner = path.ends_with(kInner);
     const std::string module = is_inner ? path.substr(0, path.size() - kInner.size()) : path;
     const bool is_outer = !is_inner && stored.contains(fmt::format("{}{}", path, kInner));
-    for (const std::string_view name : {"gate_up_proj", "down_proj", "weight"}) {
-      if (name == (is_inner ? "down_proj" : is_outer ? "gate_up_proj" : "")) continue;
+    for (const std::string_view name : {"gate_up_proj", "up_proj", "down_proj", "weight"}) {
+      if (is_inner ? name == "down_proj" : is_outer && name.ends_with("up_proj")) continue;
       std::string tensor = fmt::format("{}.{}", module, name);
       if (!is_adapted_tensor(listed, tensor)) continue;
       // A short name such as down_proj means the tensors of experts alone.
@@ -152,11 +152,11 @@ nlohmann::ordered_json patterns_of(const std::map<std::string, Number, std::less
   return result;
 }
 
-// The modules of all linear layers.
+// The modules of all linear layers that may have an adapter.
 std::vector<std::string_view> linear_modules(const ParameterTable& parameters) {
   std::vector<std::string_view> result;
   for (const Parameter& p : parameters) {
-    if (p.role == ParameterRole::kLinear) result.push_back(p.module);
+    if (p.role == ParameterRole::kLinear && p.takes_adapter) result.push_back(p.module);
   }
   return result;
 }
@@ -227,6 +227,15 @@ std::vector<std::string> last_names(const ParameterTable& parameters) {
   return names;
 }
 
+// Returns true if `target` names linear layers that take no adapter.
+bool names_refused(const ParameterTable& parameters, std::string_view target) {
+  return std::any_of(parameters.begin(), parameters.end(), [&](const Parameter& p) {
+    if (p.role != ParameterRole::kLinear || p.takes_adapter) return false;
+    const std::vector<std::string_view> names = names_of_path(p.module);
+    return std::find(names.begin(), names.end(), target) != names.end();
+  });
+}
+
 }  // namespace
 
 std::vector<std::string> lora_targets(const ParameterTable& parameters, const LoraOptions& lora,
@@ -237,6 +246,10 @@ std::vector<std::string> lora_targets(const ParameterTable& parameters, const Lo
     for (const std::string_view name : names_of_path(module)) known.insert(name);
   for (const std::string& target : lora.target_modules) {
     if (known.contains(target)) continue;
+    if (names_refused(parameters, target))
+      throw input_error(where, "expected layers for which PEFT takes an adapter ({}), got {}, {}; leave it out",
+                        fmt::join(last_names(parameters), ", "), quote(target),
+                        "which it refuses in models of this type");
     throw input_error(where, "expected linear layers of the blocks ({}), got {}; name layers that this model has",
                       fmt::join(last_names(parameters), ", "), quote(target));
   }
@@ -397,11 +410,10 @@ void initialise_normal(std::span<float> values, int64_t first_elem, const Parame
   for (float& value : values) value = random.normal(deviation);
 }
 
-void initialise_log_of_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter,
-                               const std::pair<double, double>& range, uint64_t seed) {
+void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low,
+                        double high, uint64_t seed) {
   RandomStream random(seed, random_stream_of(parameter.module), static_cast<uint64_t>(first_elem));
-  const auto [low, high] = range;
-  for (float& value : values) value = static_cast<float>(std::log(low + (high - low) * double{random.uniform()}));
+  for (float& value : values) value = static_cast<float>(low + (high - low) * double{random.uniform()});
 }
 
 LoraOptions parse_adapter_config(std::string_view text, std::string_view where) {

@@ -56,9 +56,9 @@ void initialise_lora_a(std::span<float> a, int64_t first_elem, const Parameter& 
 void initialise_normal(std::span<float> values, int64_t first_elem, const Parameter& parameter, double deviation,
                        uint64_t seed);
 
-// The same with logarithms of uniform numbers in `range`: the rates at which states decay.
-void initialise_log_of_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter,
-                               const std::pair<double, double>& range, uint64_t seed);
+// The same with uniform numbers from `low` to `high`.
+void initialise_uniform(std::span<float> values, int64_t first_elem, const Parameter& parameter, double low,
+                        double high, uint64_t seed);
 
 // Parses an adapter_config.json; target_modules only if they are a list, not a pattern. `where` names the file in
 // errors. Throws InputError for unsupported adapters (trained biases, repeated layers, ...).

@@ -134,6 +134,11 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   Parameter w = base_parameter(ParameterRole::kLinear, layer.module, {layer.out_features, layer.in_features});
   w.source.storage = in_files_.of(names_.in_files(layer.module));
   if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(w.module) : w.source.storage;
+  w.takes_adapter = layer.takes_adapter;
+  if (layer.fresh_bound > 0) {
+    w.fresh = FreshContent::kUniform;
+    w.fresh_range = {-layer.fresh_bound, layer.fresh_bound};
+  }
   w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
   const Parameter added = add(std::move(w));  // a copy: the table grows
   if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
@@ -158,7 +163,7 @@ ValueId Layers::product(const Parameter& w, ValueId x, const ops::LinearOptions&
 }
 
 bool Layers::is_adapted(const LinearLayer& layer) const {
-  return options_.lora && spillway::is_adapted(*options_.lora, names_.path(layer.module));
+  return options_.lora && layer.takes_adapter && spillway::is_adapted(*options_.lora, names_.path(layer.module));
 }
 
 Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {

@@ -25,6 +25,8 @@ struct LinearLayer {
   std::string module;
   int64_t in_features = 0, out_features = 0;
   bool bias = false;
+  bool takes_adapter = true;
+  double fresh_bound = 0;  // above 0: W of a new model is uniform within it
 };
 
 // Borrows the options. Modules and weights have the names of a stand-alone model; the table has them mapped by `names`.

@@ -97,7 +97,8 @@ std::string lora_name(std::string_view path, char factor) {
 
 std::string tensor_factor_name(const LoraOptions& options, std::string_view path, char factor) {
   std::string module(path.substr(0, path.rfind('.')));
-  const bool is_inner = path.ends_with(".gate_up_proj") && is_adapted_tensor(options, module + ".down_proj");
+  const bool is_first = path.ends_with(".gate_up_proj") || path.ends_with(".up_proj");
+  const bool is_inner = is_first && is_adapted_tensor(options, module + ".down_proj");
   return lora_name(is_inner ? module + ".base_layer" : module, factor);
 }
 

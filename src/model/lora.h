@@ -85,7 +85,8 @@ inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 [[nodiscard]] std::string lora_name(std::string_view path, char factor);
 
 // Returns the name of a factor of the tensor of a mixture at `path`: that of its module, of which PEFT wraps one tensor
-// after the other, so that gate_up_proj stands inside down_proj: "...mlp.experts.base_layer.lora_A.weight".
+// after the other, so that gate_up_proj, or up_proj, stands inside down_proj:
+// "...mlp.experts.base_layer.lora_A.weight".
 [[nodiscard]] std::string tensor_factor_name(const LoraOptions& options, std::string_view path, char factor);
 
 // Returns "base_model.model.<path>.lora_magnitude_vector".

@@ -59,7 +59,7 @@ TEST_CASE("a merged folder equals what peft merges, modules that were trained in
 }
 
 TEST_CASE("factors of experts and routers are merged as peft merges them") {
-  for (const char* const name : {"qwen3_moe", "olmoe", "gemma4_moe", "granitemoe"}) {
+  for (const char* const name : {"qwen3_moe", "olmoe", "gemma4_moe", "granitemoe", "nemotron_h_moe"}) {
     CAPTURE(name);
     const TemporaryFolder folder;
     merge_adapter(kGoldenModels / name, kGoldenModels / name / "adapter_experts", folder.path() / "merged");
@@ -70,9 +70,11 @@ TEST_CASE("factors of experts and routers are merged as peft merges them") {
       REQUIRE(merged.find(tensor) != nullptr);
       std::vector<float> values(static_cast<size_t>(merged.find(tensor)->elems()));
       merged.read(tensor, DType::kF32, values.data());
+      const bool is_rounded = merged.find(tensor)->dtype() == DType::kBF16;  // as the base's files; half a last bit
       for (size_t i = 0; i < 8; ++i) {
-        CHECK(std::abs(static_cast<double>(values[i * (values.size() - 1) / 7]) - digest["samples"][i].get<double>()) <
-              1e-6);
+        const auto expected = digest["samples"][i].get<double>();
+        CHECK(std::abs(static_cast<double>(values[i * (values.size() - 1) / 7]) - expected) <
+              1e-6 + (is_rounded ? std::abs(expected) / 256 : 0));
       }
     }
   }

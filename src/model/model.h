@@ -183,6 +183,8 @@ class TextModel : public Model {
   // The coefficient of the load-balancing loss that its config.json asks for, 0: it asks for none; empty: the model has
   // no such loss.
   std::optional<double> router_aux_loss_coef;
+  // The one that its config.json names, whether or not it asks for the loss: TRL adds the loss by that.
+  double named_router_coef = 0;
   // The class of the larger model that it is the text part of, "Gemma3ForConditionalGeneration"; empty: it stands
   // alone.
   std::string wrapper;

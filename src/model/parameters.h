@@ -46,9 +46,15 @@ enum class FreshContent : uint8_t {
   kByRole,  // normal numbers for matrices, zeros for biases, ones for scales, and for norms FreshWeights::norm
   kZeros,
   kOnes,
-  kLogOfUniform,  // logarithms of uniform numbers from 0.01 to 16
+  kUniform,       // uniform numbers from FreshRange::low to high
+  kLogOfUniform,  // logarithms of such numbers
   kLogOfCount,    // logarithms of 1, 2, 3, ...
   kNumber,        // Parameter::fresh_number everywhere
+  kSteps,         // inverse softplus of e^x, at least FreshRange::least, for such numbers x
+};
+
+struct FreshRange {
+  double low = 0, high = 0, least = 0;
 };
 
 // The initial value of a weight in a model's files.
@@ -80,10 +86,12 @@ struct Parameter {
   std::string module;  // that it belongs to: "model.layers.0.self_attn.q_proj"; of a LoRA factor, that it adapts
   ParameterRole role = ParameterRole::kLinear;
   Shape shape;
-  DType dtype = DType::kF32;  // that the graph computes with
-  bool trained = false;       // then its storage is dense
-  bool is_copy = false;       // frozen, beside another weight of the name; its values are called "reference.<name>"
-  bool is_table = false;      // an embedding that is not the head, too
+  DType dtype = DType::kF32;   // that the graph computes with
+  bool trained = false;        // then its storage is dense
+  bool is_copy = false;        // frozen, beside another weight of the name; its values are called "reference.<name>"
+  bool is_table = false;       // an embedding that is not the head, too
+  bool takes_adapter = true;   // of a linear layer
+  bool is_called_norm = true;  // of a norm, by which transformers' Trainer knows it
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
   MixtureTensor tensor;  // of a mixture's weight
@@ -94,6 +102,7 @@ struct Parameter {
   double start_deviation = 0;  // of the normal numbers that a new score starts as
   FreshContent fresh = FreshContent::kByRole;
   double fresh_number = 0;
+  FreshRange fresh_range;
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant
   std::vector<ValueId> values;  // in the graph: one for each part of the storage
@@ -131,8 +140,8 @@ struct Parameter {
   }
   // Returns true if weight decay applies to it, by the rule of transformers' Trainer: not to norms and biases.
   [[nodiscard]] bool decays() const {
-    return role != ParameterRole::kNorm && role != ParameterRole::kBias && role != ParameterRole::kScoreBias &&
-           role != ParameterRole::kModulation;
+    return (role != ParameterRole::kNorm || !is_called_norm) && role != ParameterRole::kBias &&
+           role != ParameterRole::kScoreBias && role != ParameterRole::kModulation;
   }
 };
 

@@ -1,5 +1,7 @@
 #include "plan/facts.h"
 
+#include <algorithm>
+
 #include "graph/recompute.h"
 
 namespace spillway {
@@ -51,6 +53,14 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
   return result;
 }
 
+ValueId first_expert(const Graph& graph, const Operation& op) {
+  const auto found = std::find_if(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
+    const GroupId group = input == kNone ? kNone : graph.value(input).group;
+    return group != kNone && nth(graph.groups, group).part == kExpertPart;
+  });
+  return found == op.inputs.end() ? kNone : *found;
+}
+
 }  // namespace
 
 GraphFacts facts_of(const Graph& graph) {
@@ -61,6 +71,7 @@ GraphFacts facts_of(const Graph& graph) {
                 .operands = facts.operands.add(op.inputs, op.outputs),
                 .in_place = op.def->in_place,
                 .recompute_cost = op.def->recompute_cost,
+                .expert = first_expert(graph, op),
                 .collective = op.def->collective != nullptr};
     if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);

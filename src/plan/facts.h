@@ -38,6 +38,7 @@ struct OpFacts {
   std::span<const InPlace> in_place;  // as in its definition
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
   ValueId table = kNone;    // the value from which it reads only rows
+  ValueId expert = kNone;   // the first value of kExpertPart that it reads
   bool collective = false;  // all ranks execute it together
 };
 

@@ -155,11 +155,30 @@ class Sequencer {
     for (const ValueId v : facts_.inputs(facts_.op(id))) {
       if (v == kNone || !is_recomputed(v)) continue;
       const OpId producer = facts_.value(v).producer;
-      if (nth(again_, producer) != 0) continue;
-      nth(again_, producer) = 1;
-      provide_inputs(producer);
-      append(producer, true, true);
+      if (nth(again_, producer) == 0) run_again(producer);
     }
+  }
+
+  // Runs an operation again; one for which experts come with those that have the same experts in the group's other
+  // micro-batches, which are its neighbours in the graph.
+  void run_again(OpId id) {
+    OpId begin = id, end = id + 1;
+    if (facts_.op(id).expert != kNone) {
+      while (begin > 0 && shares_experts(begin - 1, id)) --begin;
+      while (end < std::ssize(facts_.ops) && shares_experts(end, id)) ++end;
+    }
+    std::vector<OpId> due;
+    for (OpId one = begin; one < end; ++one) {
+      if (nth(again_, one) != 0 || (one != id && !is_recomputed(facts_.outputs(facts_.op(one))[0]))) continue;
+      nth(again_, one) = 1;
+      due.push_back(one);
+    }
+    for (const OpId one : due) provide_inputs(one);
+    for (const OpId one : due) append(one, true, true);
+  }
+  [[nodiscard]] bool shares_experts(OpId a, OpId b) const {
+    return facts_.op(a).expert == facts_.op(b).expert && graph_.op(a).def == graph_.op(b).def &&
+           facts_.op(a).section == facts_.op(b).section;
   }
 
   const Graph& graph_;

@@ -1,6 +1,7 @@
 // The order of execution: the graph's operations, and those of recomputable sections once more in a later one, right
-// before the first reader of a recomputed value. Operations of an update that run on the device and on the host take
-// turns, so that neither side, nor the values it has moved, waits behind a block of the other's.
+// before the first reader of a recomputed value; those that read the same experts in several micro-batches follow each
+// other. Operations of an update that run on the device and on the host take turns, so that neither side, nor the
+// values it has moved, waits behind a block of the other's.
 #pragma once
 
 #include <cstdint>

@@ -48,9 +48,12 @@ class Executor {
   // Sets the number of rows that values which follow the axis have in the next runs; at first it is the axis's
   // capacity. REQUIRES: 0 <= rows <= that capacity.
   void set_rows(AxisId axis, int64_t rows) { loaded_.set_rows(axis, rows); }
-  // Sets how many ranks, from the first, add to the sums of gradients in the next runs; at first all do. The others run
-  // the same sections, with nothing or anything. REQUIRES: the same on all ranks, 0 <= contributors <= peers->size().
-  void set_contributors(int contributors) { loaded_.set_contributors(contributors); }
+  // Sets how many ranks, from the first, add to the sums of a micro-batch's gradients in the next runs, by the axis of
+  // its tokens; at first all do. The others run the same sections, with nothing or anything. REQUIRES: the same on all
+  // ranks, 0 <= contributors <= peers->size().
+  void set_contributors(int contributors, AxisId tokens = kTokenAxis) {
+    loaded_.set_contributors(contributors, tokens);
+  }
   // Runs a section and returns when all lanes have finished it. Throws MachineError if a transfer or a collective
   // fails, once nothing is in flight any more; the contents of the tiers are lost then, and every later call throws the
   // same.

@@ -24,7 +24,7 @@ LoadedProgram::LoadedProgram(const Graph& graph, const Program& program, Memory&
       program_(program),
       memory_(memory),
       peers_(peers),
-      contributors_(peers.host ? peers.host->size() : 0),
+      contributors_(std::max<size_t>(1, graph.axes.size()), peers.host ? peers.host->size() : 0),
       homes_(graph.values.size(), kNone) {
   for (const Axis& axis : graph.axes) rows_.push_back(axis.capacity);
   for (size_t i = 0; i < program.homes.size(); ++i) {
@@ -81,6 +81,7 @@ void LoadedProgram::resolve_collective(const Instruction& instruction, Step& ste
                  "{} of {} ranks in a job of {}", op.def->name, op.attributes.integer("ranks"),
                  step.peers ? step.peers->size() : 1);
   step.collective = op.def->collective;
+  step.contributors = static_cast<AxisId>(op.attributes.integer_or(kAxisAttribute, static_cast<int64_t>(kTokenAxis)));
   step.attributes = &op.attributes;
   step.bytes = static_cast<int64_t>(cost_of(graph_, instruction.op).sent_bytes);
   if (const ValueType& type = graph_.value(op.outputs[0]).type; type.follows_axis() && type.shape[0] > 0) {
@@ -89,10 +90,10 @@ void LoadedProgram::resolve_collective(const Instruction& instruction, Step& ste
   }
 }
 
-void LoadedProgram::set_contributors(int contributors) {
+void LoadedProgram::set_contributors(int contributors, AxisId tokens) {
   SPILLWAY_CHECK(peers_.host && contributors >= 0 && contributors <= peers_.host->size(), "{} of {} ranks",
                  contributors, peers_.host ? peers_.host->size() : 1);
-  contributors_ = contributors;
+  nth(contributors_, tokens) = contributors;
 }
 
 void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) const {
@@ -153,7 +154,7 @@ void LoadedProgram::execute(int32_t instruction) {
                      .outputs = step.outputs,
                      .attributes = *step.attributes,
                      .peers = *step.peers,
-                     .contributors = contributors_});
+                     .contributors = nth(contributors_, step.contributors)});
     step.peers->finish();
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);

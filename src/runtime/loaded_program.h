@@ -48,9 +48,9 @@ class LoadedProgram {
     return !at(instruction).followers.empty() || at(instruction).axis != kNoAxis;
   }
 
-  // Sets the number of ranks, from the first, that add to the sums of collectives from now on; at first all of them.
-  // REQUIRES: the program has peers, and 0 <= contributors <= peers.size().
-  void set_contributors(int contributors);
+  // Sets the number of ranks, from the first, that add to the sums of collectives of a micro-batch from now on, by the
+  // axis of its tokens; at first all of them. REQUIRES: the program has peers, and 0 <= contributors <= peers.size().
+  void set_contributors(int contributors, AxisId tokens);
 
   // Runs the operation, or copies and returns when the bytes have arrived; on an asynchronous lane, puts either into
   // the lane's queue. Throws MachineError if a transfer fails.
@@ -93,6 +93,7 @@ class LoadedProgram {
     KernelFunction kernel = nullptr;
     CollectiveFunction collective = nullptr;  // without either it is a copy
     Peers* peers = nullptr;                   // of a collective
+    AxisId contributors = kTokenAxis;         // and the axis by which it finds the number of them
     std::vector<TensorView> inputs, outputs;
     std::vector<Follower> followers;
     std::byte* workspace = nullptr;
@@ -122,8 +123,8 @@ class LoadedProgram {
   const Program& program_;
   Memory& memory_;
   ProgramPeers peers_;
-  int contributors_;
-  std::vector<int32_t> homes_;  // by value: index into Program::homes, or kNone
+  std::vector<int> contributors_;  // by axis, of one at least
+  std::vector<int32_t> homes_;     // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
   std::vector<int64_t> rows_;  // by axis
 };

@@ -3,7 +3,10 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "saved/evaluated_weights.h"
+#include "train/contribution.h"
+#include "train/rank_text.h"
 
 namespace spillway::train {
 
@@ -27,27 +30,51 @@ bool Evaluator::evaluate(StepFeed& feed, MetricSums& sums) {
   return is_whole;
 }
 
+// The ranks take turns, and all of them add up the metrics in the order of the micro-batches.
 bool Evaluator::add_rows(EvaluationFeed& rows, MetricSums& sums) {
-  while (take_group(rows)) {
+  const int64_t together = job_.config.ranks.context;
+  for (int64_t first = 0, count = 0; (count = take_group(rows)) > 0; first += count) {
     if (ranks_.interrupted()) return false;
-    ranks_.agree([&] {
-      const std::span<const double> losses = session_.evaluate_group(group_.views());
-      for (size_t i = 0; i < group_.size(); ++i)
-        rows.observe(observe(job_, session_, group_[i], losses[i], sums, i), sums);
-    });
+    const std::span<const std::string> texts = ranks_.exchange([&] { return metrics_of_group(rows, first); });
+    std::vector<TextReader> readers(texts.begin(), texts.end());
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string_view text = nth(readers, i % dealt() * together).take_string();
+      for (const auto& [mean, weight] : contribution_from(text, metric_keys_).metrics) sums.add(mean, weight);
+    }
   }
   return true;
 }
 
-// Takes the next micro-batches, as many as the plan computes together. Returns false if none is left.
-bool Evaluator::take_group(EvaluationFeed& rows) {
-  group_.begin(session_.planned().together(JobProgram::Kind::kEvaluation));
-  while (!group_.is_full()) {
+// Computes the group that was taken, of micro-batches from `first` on, and returns the metrics of each as a text.
+std::string Evaluator::metrics_of_group(EvaluationFeed& rows, int64_t first) {
+  const std::span<const double> losses = session_.evaluate_group(group_.views());
+  TextWriter text;
+  int64_t number = first + ranks_.rank() / job_.config.ranks.context;
+  for (size_t i = 0; i < group_.size(); ++i, number += dealt()) {
+    Contribution mine;
+    MetricSums own;
+    own.record(&mine.metrics);
+    rows.observe(number, observe(job_, session_, group_[i], losses[i], own, i), own);
+    text.add_list(to_text(mine));
+  }
+  return text.take();
+}
+
+// Takes the next micro-batches, as many as all ranks compute together, and keeps those of this rank. Where sequences
+// are shared, a rank without one keeps another, which does not count. Returns how many were taken.
+int64_t Evaluator::take_group(EvaluationFeed& rows) {
+  const int64_t most = session_.planned().together(JobProgram::Kind::kEvaluation);
+  const int64_t own = ranks_.rank() / job_.config.ranks.context;
+  const bool stands_in = job_.config.ranks.context > 1;
+  group_.begin(most, ranks_.are_several());
+  int64_t count = 0;
+  for (; count < most * dealt(); ++count) {
     const std::span<const data::MicroBatch> streams = rows.next();
     if (streams.empty()) break;
-    group_.add(streams);
+    if (stands_in && count <= own) group_.begin(most, true);
+    if (count % dealt() == own || (stands_in && count < own)) group_.add(streams);
   }
-  return group_.size() > 0;
+  return count;
 }
 
 void Evaluator::with_evaluated_weights(const std::function<void()>& body) {

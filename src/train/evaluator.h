@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
+#include <string>
 
 #include "train/held_group.h"
 #include "train/ranks.h"
@@ -33,13 +35,16 @@ class Evaluator {
 
  private:
   bool add_rows(EvaluationFeed& rows, MetricSums& sums);
-  [[nodiscard]] bool take_group(EvaluationFeed& rows);
+  [[nodiscard]] int64_t take_group(EvaluationFeed& rows);
+  [[nodiscard]] std::string metrics_of_group(EvaluationFeed& rows, int64_t first);
+  [[nodiscard]] int64_t dealt() const { return ranks_.groups_of(job_.config.ranks.context); }
 
   const Job& job_;
   TrainingSession& session_;
   const RunData& data_;
   Ranks& ranks_;
-  HeldGroup group_;                  // that is evaluated
+  HeldGroup group_;  // that is evaluated
+  std::set<std::string, std::less<>> metric_keys_;
   bool has_trained_weights_ = true;  // false while others are evaluated
 };
 

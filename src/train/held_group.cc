@@ -4,15 +4,16 @@
 
 namespace spillway::train {
 
-void HeldGroup::begin(int64_t most) {
+void HeldGroup::begin(int64_t most, bool copies) {
   most_ = most;
+  copies_ = copies || most > 1;
   streams_.clear();
   views_.clear();
-  resize(room_, most > 1 ? most : 0);
+  resize(room_, copies_ ? most : 0);
 }
 
 void HeldGroup::add(std::span<const data::MicroBatch> streams) {
-  if (most_ > 1) {
+  if (copies_) {
     std::vector<data::MicroBatch>& room = room_[streams_.size()];
     room.assign(streams.begin(), streams.end());
     streams = room;

@@ -12,8 +12,8 @@ namespace spillway::train {
 // Allocates only to grow, and copies nothing where a run computes one micro-batch. Not thread-safe.
 class HeldGroup {
  public:
-  // Begins a group of at most `most` micro-batches.
-  void begin(int64_t most);
+  // Begins a group of at most `most` micro-batches. `copies`: also one alone, which the feed does not keep.
+  void begin(int64_t most, bool copies = false);
   [[nodiscard]] bool is_full() const { return std::ssize(streams_) == most_; }
   // Adds the streams of a micro-batch. A feed keeps those of one: with several in a group they are copied. REQUIRES:
   // the group is not full.
@@ -26,6 +26,7 @@ class HeldGroup {
 
  private:
   int64_t most_ = 1;
+  bool copies_ = false;
   std::vector<std::span<const data::MicroBatch>> streams_;
   std::vector<BatchStreams> views_;
   std::vector<std::vector<data::MicroBatch>> room_;

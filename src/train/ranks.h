@@ -28,6 +28,8 @@ class Ranks {
   [[nodiscard]] bool are_several() const { return peers_ != nullptr; }
   // Returns true on rank 0, which writes all files and speaks for all.
   [[nodiscard]] bool is_first() const { return rank() == 0; }
+  // Returns the number of groups of `together` neighbouring ranks, which take turns with micro-batches.
+  [[nodiscard]] int64_t groups_of(int64_t together) const { return size() / together; }
   // Returns how many ranks are on this rank's host.
   [[nodiscard]] int on_this_host() const;
   // Returns this rank's number among those.

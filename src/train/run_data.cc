@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "data/prepared/identity.h"
 #include "io/checksum.h"
 
@@ -95,8 +96,14 @@ class PromptData final : public RunData {
       : job_(job), listeners_(std::move(listeners)), make_rounds_(std::move(make_rounds)) {}
 
   [[nodiscard]] TrainingLength length() const override {
-    const EpochSize epoch = RoundSchedule(job_.config, std::ssize(job_.online->training)).epoch();
-    return {.epoch = epoch, .total_steps = total_steps(job_.config.schedule, epoch.steps())};
+    const RoundSchedule schedule(job_.config, std::ssize(job_.online->training));
+    const EpochSize epoch = schedule.epoch();
+    const config::ScheduleSettings& said = job_.config.schedule;
+    const bool is_ppo = job_.config.online->kind == config::OnlineKind::kPpo;
+    if (!is_ppo || said.max_steps) return {.epoch = epoch, .total_steps = total_steps(said, epoch.steps())};
+    // TRL counts PPO's prompts, not its epochs: what an epoch leaves out comes in more of them.
+    const auto prompts = static_cast<int64_t>(said.num_epochs * static_cast<double>(std::ssize(job_.online->training)));
+    return {.epoch = epoch, .total_steps = div_ceil(prompts, schedule.prompts_of_round())};
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = std::ssize(job_.online->training);

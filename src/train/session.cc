@@ -43,12 +43,10 @@ void fill(Executor& executor, const Graph& graph, const MicroBatchValues& values
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
-// Fills a micro-batch that has no rows: what follows no axis is zero, so that all its sequences are empty.
+// Fills a micro-batch that has no rows.
 void fill_empty(Executor& executor, const Graph& graph, const MicroBatchValues& values, float scale) {
-  for (const BatchColumn& column : values.columns) {
-    const TensorView view = executor.home(column.value);
-    if (!graph.value(column.value).type.follows_axis()) std::fill_n(view.as<std::byte>(), view.bytes(), std::byte{});
-  }
+  for (const BatchColumn& column : values.columns)
+    infer::clear_column(graph.value(column.value), executor.home(column.value));
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
@@ -213,31 +211,18 @@ std::span<const std::vector<double>> TrainingSession::observed(size_t in_group) 
   return std::span(observed_).subspan(in_group * count, count);
 }
 
-double TrainingSession::micro_step(Streams streams, float scale, int64_t micro_step) {
-  const double loss = forward_step(streams, scale, micro_step);
-  backward_step();
-  return loss;
-}
-
 std::span<const double> TrainingSession::micro_steps(std::span<const BatchStreams> group, float scale, int64_t first) {
-  forward_group(
-      std::ssize(group), [&](size_t i) { return group[i].list(); }, scale, first);
+  const std::span<const double> losses = forward_steps(group, scale, first);
   backward_step();
-  return std::span(losses_).first(group.size());
-}
-
-double TrainingSession::forward_step(Streams streams, float scale, int64_t micro_step) {
-  forward_group(
-      1, [&](size_t) { return streams; }, scale, micro_step);
-  return losses_.front();
+  return losses;
 }
 
 // The group may have fewer micro-batches than the graph has room for: the others have no rows.
-template <typename StreamsOf>
-void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first) {
+std::span<const double> TrainingSession::forward_steps(std::span<const BatchStreams> group, float scale, int64_t first,
+                                                       int64_t apart) {
   const TrainingGraph& t = training();
   set_step_values();
-  fill_group(executor_, t.graph, t.group, static_cast<size_t>(count), streams_of, scale, share_);
+  fill_group(executor_, t.graph, t.group, group.size(), streams_in(group), scale, share_);
   for (int64_t i = 0; i < std::ssize(t.group); ++i) {
     const MicroBatchValues& values = nth(t.group, i);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
@@ -247,15 +232,22 @@ void TrainingSession::forward_group(int64_t count, const StreamsOf& streams_of, 
     }
     if (values.dropout_seed == kNone) continue;
     // The seed has 62 bits, since a negative one switches dropout off.
-    const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i));
+    const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i * apart));
     set_scalar(home(values.dropout_seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   }
-  const auto streams_or_none = [&](size_t i) { return static_cast<int64_t>(i) < count ? streams_of(i) : Streams(); };
-  run_forward(executor_, t.objective, t.group, streams_or_none, t.forward);
+  run_forward(executor_, t.objective, t.group, streams_in(group), t.forward);
+  return std::span(losses_).first(group.size());
 }
 
-void TrainingSession::backward_step(int contributors) {
-  if (options_.peers != nullptr) executor_.set_contributors(contributors);
+void TrainingSession::backward_step(int64_t micro_batches) {
+  if (options_.peers != nullptr) {
+    const int64_t together = job_.graph.model.context_ranks, apart = options_.peers->size() / together;
+    for (const MicroBatchValues& values : training().group) {
+      const int64_t contributors = std::clamp<int64_t>(micro_batches, 0, apart) * together;
+      executor_.set_contributors(narrow<int>(contributors), values.tokens);
+      micro_batches -= apart;
+    }
+  }
   executor_.run(training().backward);
 }
 

@@ -47,7 +47,10 @@ class TrainingSession {
   // Runs the passes that score rows, forward and backward, and adds to the gradients. `streams` are those of the
   // objective, `scale` is Objective::scale() of the step; `micro_step` counts from 0 within the step and selects the
   // dropout masks together with it. Returns the micro-batch's share of the step's loss.
-  double micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
+  double micro_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step) {
+    const BatchStreams one(streams);
+    return micro_steps({&one, 1}, scale, micro_step).front();
+  }
   double micro_step(const infer::Batch& batch, float scale, int64_t micro_step) {
     return this->micro_step(std::span(&batch, 1), scale, micro_step);
   }
@@ -55,10 +58,12 @@ class TrainingSession {
   // each, valid until the next call; `first` is the number of the first. Has the bits of one micro_step() after
   // another.
   std::span<const double> micro_steps(std::span<const BatchStreams> group, float scale, int64_t first);
-  // The halves of micro_step(): the passes and forward, and backward. With several ranks, the sums of backward are over
-  // ranks 0 to contributors - 1, and all ranks run it at once.
-  double forward_step(std::span<const infer::Batch> streams, float scale, int64_t micro_step);
-  void backward_step(int contributors = 1);
+  // The halves of micro_steps(): the passes and forward, and backward. Several ranks compute micro-batches in turn:
+  // those of this rank, which may be none, have the numbers first, first + apart, ..., and all ranks run backward at
+  // once, whose sums are over so many micro-batches of all ranks.
+  std::span<const double> forward_steps(std::span<const BatchStreams> group, float scale, int64_t first,
+                                        int64_t apart = 1);
+  void backward_step(int64_t micro_batches = 1);
   // Clips the gradients, updates the weights and clears the gradients, as far as the micro-batches have not done so.
   // Returns the norm of the gradients before clipping.
   double update();
@@ -125,8 +130,6 @@ class TrainingSession {
   // Returns the executor of a program of planned_.beside. The first call starts its lanes.
   Executor& started(const JobProgram& program);
   void set_step_values();
-  template <typename StreamsOf>
-  void forward_group(int64_t count, const StreamsOf& streams_of, float scale, int64_t first);
   template <typename StreamsOf>
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const MicroBatchValues> group,
                    const StreamsOf& streams_of, SectionId section);

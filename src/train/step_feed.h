@@ -61,9 +61,10 @@ class EvaluationFeed {
   virtual ~EvaluationFeed() = default;
   // Returns the streams of the next micro-batch; empty at the end. Valid until the next call.
   [[nodiscard]] virtual std::span<const data::MicroBatch> next() = 0;
-  // Adds metrics of a micro-batch that the objective does not add itself. Called for each in turn, which may be after
-  // some of those behind it were taken.
-  virtual void observe(const Observation& seen, MetricSums& sums) {
+  // Adds metrics of micro-batch `number`, counted from 0, that the objective does not add itself. Called for those that
+  // this rank computes.
+  virtual void observe(int64_t number, const Observation& seen, MetricSums& sums) {
+    (void)number;
     (void)seen;
     (void)sums;
   }

@@ -166,46 +166,27 @@ void Trainer::try_to_save() {
   }
 }
 
-// Takes micro-batch `first` of an update, and those behind it that the plan computes together with it.
-void Trainer::take_group(const StepTotals& totals, int64_t update, int64_t first) {
-  const int64_t most = std::ssize(session_.training().group), count = std::min(most, totals.micro_batches - first);
-  group_.begin(most);
-  feed_->prepare(update * totals.micro_batches + first, update * totals.micro_batches + first + count);
-  for (int64_t i = 0; i < count; ++i) group_.add(feed_->micro_batch(update * totals.micro_batches + first + i));
+// Takes the micro-batches of this rank: the ranks, or those that share sequences, take turns. Where sequences are
+// shared all ranks compute as many, and one without a micro-batch computes the last one, which does not count.
+void Trainer::take_group(const StepTotals& totals, const Turn& turn) {
+  const int64_t begin = turn.update * totals.micro_batches + turn.first, together = job_.config.ranks.context;
+  feed_->prepare(begin, begin + turn.count);
+  group_.begin(std::ssize(session_.training().group));
+  for (int64_t i = ranks_.rank() / together; !group_.is_full(); i += dealt()) {
+    if (i >= turn.count && together == 1) break;
+    group_.add(feed_->micro_batch(begin + std::min(i, turn.count - 1)));
+  }
 }
 
-// Trains on the group that was taken, whose first micro-batch has the number `first` in its update, and adds what it
-// contributes to the step.
-void Trainer::learn_group(const StepTotals& totals, int64_t first, Contribution& step) {
+// Trains on the group that was taken, and adds what it contributes to the step.
+void Trainer::learn_group(const StepTotals& totals, const Turn& turn, Contribution& step) {
   const float scale = job_.graph.objective->scale(totals);
-  const std::span<const double> losses = session_.micro_steps(group_.views(), scale, first);
+  const std::span<const double> losses = session_.micro_steps(group_.views(), scale, turn.first);
   for (size_t i = 0; i < group_.size(); ++i) {
     feed_->add_observed(feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i)));
     step.loss += losses[i] / static_cast<double>(totals.updates);
     step.tokens += group_[i][0].tokens();
   }
-}
-
-// Trains on micro-batch `first` of an update and those behind it, one on each group of ranks, and adds what they
-// contribute in their order. The gradients of ranks that run the last one once more are not added.
-void Trainer::sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step) {
-  const int together = narrow<int>(job_.config.ranks.context);
-  const int64_t count = std::min<int64_t>(ranks_.size() / together, totals.micro_batches - first);
-  const int64_t begin = update * totals.micro_batches + first;
-  const auto add = [&](int64_t, std::string_view text) {
-    const Contribution one = contribution_from(text, metric_keys_);
-    step.loss += one.loss / static_cast<double>(totals.updates);
-    step.tokens += one.tokens;
-    for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
-    feed_->add_observed(one.observed);
-  };
-  const auto forward = [&] {
-    ranks_.agree([&] { feed_->prepare(begin, begin + count); });
-    ranks_.deal(
-        count, [&](int64_t i) { return contribution(totals, update, first + i); }, add, together);
-  };
-  update == 0 ? or_save(forward) : forward();
-  session_.backward_step(static_cast<int>(count) * together);
 }
 
 // Returns the metrics of the objective and of the model, without the loss, which the record has already.
@@ -229,17 +210,16 @@ StepRecord Trainer::train_step() {
   double norm = 0;
   for (int64_t update = 0; update < totals.updates; ++update) {
     session_.begin_step(learning_rate, step * totals.updates + update, totals.micro_batches);
-    const int64_t together =
-        ranks_.are_several() ? ranks_.size() / job_.config.ranks.context : std::ssize(session_.training().group);
-    for (int64_t i = 0; i < totals.micro_batches; i += together) {
-      if (ranks_.are_several()) {
-        sub_step(totals, update, i, sum);
-        continue;
-      }
-      const auto next = [&] { take_group(totals, update, i); };
-      const auto learn = [&] { learn_group(totals, i, sum); };
+    const int64_t together = dealt() * std::ssize(session_.training().group);
+    for (int64_t first = 0; first < totals.micro_batches; first += together) {
+      const Turn turn{update, first, std::min(together, totals.micro_batches - first)};
+      const auto next = [&] { ranks_.agree([&] { take_group(totals, turn); }); };
+      const auto learn = [&] {
+        ranks_.are_several() ? forward_on_ranks(totals, turn, sum) : learn_group(totals, turn, sum);
+      };
       update == 0 ? or_save(next) : next();
       update == 0 && !session_.training().updates_early ? or_save(learn) : learn();
+      if (ranks_.are_several()) session_.backward_step(turn.count);
     }
     if (update + 1 == totals.updates) feed_->add_metrics(sums_);
     norm += session_.update() / static_cast<double>(totals.updates);

@@ -108,11 +108,16 @@ class Trainer {
   template <typename Feed>
   [[nodiscard]] auto or_save(const Feed& feed);
   StepRecord train_step();
-  void take_group(const StepTotals& totals, int64_t update, int64_t first);
-  void learn_group(const StepTotals& totals, int64_t first, Contribution& step);
-  void sub_step(const StepTotals& totals, int64_t update, int64_t first, Contribution& step);
+  // The micro-batches of an update that all ranks compute together, [first, first + count).
+  struct Turn {
+    int64_t update = 0, first = 0, count = 0;
+  };
+  void take_group(const StepTotals& totals, const Turn& turn);
+  void learn_group(const StepTotals& totals, const Turn& turn, Contribution& step);
+  void forward_on_ranks(const StepTotals& totals, const Turn& turn, Contribution& step);
+  [[nodiscard]] int64_t dealt() const { return ranks_.groups_of(job_.config.ranks.context); }
   void first_with_parts(const std::function<void()>& body);
-  [[nodiscard]] std::string contribution(const StepTotals& totals, int64_t update, int64_t number);
+  [[nodiscard]] std::string contributions(const StepTotals& totals, const Turn& turn);
   [[nodiscard]] std::span<const Metric> step_metrics();
   [[nodiscard]] bool evaluate();
   void evaluate_kept(TrainingOutcome& outcome);

@@ -5,6 +5,7 @@
 #include "base/index.h"
 #include "base/json.h"
 #include "io/checksum.h"
+#include "train/rank_text.h"
 #include "train/trainer.h"
 
 namespace spillway::train {
@@ -34,20 +35,36 @@ std::string collectives_checksum(const PlannedJob& planned) {
 
 }  // namespace
 
-// Runs the forward pass of micro-batch `number` of an update, and returns its contribution as a text. Ranks that
-// exchange on the way begin it together, or not at all.
-std::string Trainer::contribution(const StepTotals& totals, int64_t update, int64_t number) {
-  std::span<const data::MicroBatch> streams;
-  const auto fetch = [&] { streams = feed_->micro_batch(update * totals.micro_batches + number); };
-  const bool is_together = !session_.training().split_weights.empty() || job_.config.ranks.context > 1;
-  is_together ? ranks_.agree(fetch) : fetch();
+// Runs the forward pass of the group that was taken, and returns what its micro-batches contribute, each as a text.
+// Ranks that exchange on the way begin it together, or not at all.
+std::string Trainer::contributions(const StepTotals& totals, const Turn& turn) {
   const float scale = job_.graph.objective->scale(totals);
-  const double loss = session_.forward_step(BatchStreams(streams).list(), scale, number);
-  Contribution mine{.loss = loss, .tokens = streams[0].tokens()};
-  MetricSums sums;
-  sums.record(&mine.metrics);
-  mine.observed = feed_->observe(observe(job_, session_, streams, loss / scale, sums));
-  return to_text(mine);
+  const int64_t first = turn.first + ranks_.rank() / job_.config.ranks.context;
+  const std::span<const double> losses = session_.forward_steps(group_.views(), scale, first, dealt());
+  TextWriter text;
+  for (size_t i = 0; i < group_.size(); ++i) {
+    Contribution mine{.loss = losses[i], .tokens = group_[i][0].tokens()};
+    MetricSums sums;
+    sums.record(&mine.metrics);
+    mine.observed = feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums, i));
+    text.add_list(to_text(mine));
+  }
+  return text.take();
+}
+
+// Runs the forward pass of the groups that all ranks have taken, and adds what they contribute in the order of the
+// micro-batches.
+void Trainer::forward_on_ranks(const StepTotals& totals, const Turn& turn, Contribution& step) {
+  const std::span<const std::string> texts = ranks_.exchange([&] { return contributions(totals, turn); });
+  std::vector<TextReader> readers(texts.begin(), texts.end());
+  for (int64_t i = 0; i < turn.count; ++i) {
+    TextReader& reader = nth(readers, i % dealt() * job_.config.ranks.context);
+    const Contribution one = contribution_from(reader.take_string(), metric_keys_);
+    step.loss += one.loss / static_cast<double>(totals.updates);
+    step.tokens += one.tokens;
+    for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
+    feed_->add_observed(one.observed);
+  }
 }
 
 // Runs `body` on rank 0, which may read all persistent values: the others give it their parts.

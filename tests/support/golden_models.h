@@ -60,6 +60,11 @@ inline constexpr const char* kTinyModels[] = {"llama2",
                                               "apertus",
                                               "nemotron",
                                               "hunyuan_v1_dense",
-                                              "mistral4"};
+                                              "mistral4",
+                                              "nemotron_h",
+                                              "nemotron_h_moe",
+                                              "falcon_h1",
+                                              "falcon_h1_tied",
+                                              "bamba"};
 
 }  // namespace spillway::testing

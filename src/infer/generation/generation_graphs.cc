@@ -6,15 +6,18 @@
 #include <utility>
 
 #include "base/index.h"
+#include "base/math.h"
 #include "infer/generation/cache_rows.h"
 #include "ops/copy/copy.h"
 #include "ops/draw_token/draw_token.h"
+#include "plan/hiding_count.h"
 
 namespace spillway::infer {
 namespace {
 
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
+constexpr int64_t kMostRuns = 16;  // that one run replaces, as micro_batch_group
 // The prefix of the names of copies, and the part of their groups: a plan keeps groups that training does not have on
 // the device.
 constexpr std::string_view kGatheredPrefix = "gathered.", kGatheredPart = "gathered";
@@ -76,14 +79,28 @@ Graph build_gather(const CachedGraph& model, const Graph& adopted) {
 
 }  // namespace
 
-GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once) {
+GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once, int64_t answer_tokens) {
   std::sort(sequence_tokens.begin(), sequence_tokens.end(), std::greater());
   GenerationSizes sizes{.sequences = std::min(std::ssize(sequence_tokens), at_once),
                         .longest = sequence_tokens.front()};
   const auto all = std::accumulate(sequence_tokens.begin(), sequence_tokens.begin() + sizes.sequences, int64_t{0});
   for (int64_t i = 0; i < sizes.sequences; ++i) sizes.cache_rows += CacheRows::rows_for(nth(sequence_tokens, i));
+  sizes.all_tokens = all;
+  sizes.answer_tokens = answer_tokens > 0 ? answer_tokens : sizes.longest;
   sizes.prompt_tokens = std::min(all, kPromptTokens);
   return sizes;
+}
+
+GenerationSizes GenerationSizes::with_longer_runs(int64_t count) const {
+  GenerationSizes sizes = *this;
+  sizes.prompt_tokens = std::min(all_tokens, count * prompt_tokens);
+  return sizes;
+}
+
+int64_t longer_runs(const Plan& prompt, const GenerationSizes& sizes) {
+  if (!waits_for_transfers(prompt)) return 1;
+  const int64_t most = div_ceil(sizes.all_tokens, sizes.prompt_tokens);
+  return hiding_count(prompt, std::min(most, kMostRuns));
 }
 
 GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "plan/planner.h"
 
 namespace spillway::infer {
 
@@ -17,11 +18,18 @@ struct GenerationSizes {
   int64_t cache_rows = 0;
   int64_t longest = 0;        // tokens of a sequence, prompt included, for the predicted cost of attention
   int64_t prompt_tokens = 1;  // of a run
+  int64_t all_tokens = 1;     // of all sequences at once, the most that a run can use
+  int64_t answer_tokens = 1;  // of the longest answer
+
+  // Returns sizes with runs that read `count` times as many tokens of prompts, as far as there are so many.
+  [[nodiscard]] GenerationSizes with_longer_runs(int64_t count) const;
 };
 
-// Returns the capacities for sequences of these lengths, up to `at_once` of them at once.
+// Returns the capacities for sequences of these lengths, up to `at_once` of them at once. `answer_tokens` are those of
+// the longest answer; 0: of a whole sequence.
 constexpr int64_t kMaxSequences = 32;
-[[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences);
+[[nodiscard]] GenerationSizes generation_sizes(std::vector<int64_t> sequence_tokens, int64_t at_once = kMaxSequences,
+                                               int64_t answer_tokens = 0);
 
 // The inputs by which the decoding program chooses tokens (ops/draw_token/draw_token.h): barred ids, i32 [T,
 // kMaxBarred]; the others are f32 [T].
@@ -51,6 +59,10 @@ struct GenerationGraphs {
 
 // Names of parameters, for build_generation_graphs().
 using ParameterNames = std::set<std::string, std::less<>>;
+
+// Returns how many times as many tokens of prompts a run should read, a power of two, so that its arithmetic hides what
+// it brings to the device; `prompt` is the plan of one that reads sizes.prompt_tokens. 1: as many.
+[[nodiscard]] int64_t longer_runs(const Plan& prompt, const GenerationSizes& sizes);
 
 // Builds the programs. Ignores `options.tokens`, `options.max_sequences` and dropout. `training` is the graph of a job
 // with the same options, which `decode` adopts. The weights named in `gathered` are copied then, and the copies stay on

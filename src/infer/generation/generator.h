@@ -36,10 +36,13 @@ class Generator {
   [[nodiscard]] Decoder decoder() { return Decoder(programs()); }
   [[nodiscard]] const Penalties& penalties() const { return penalties_; }
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
+  // Returns the most tokens of prompts that a run reads.
+  [[nodiscard]] int64_t prompt_tokens() const { return graphs_.prompt.graph.tokens(); }
   // The device memory that the programs take.
   [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
 
  private:
+  void read_longer_prompts(const ModelOptions& model, const GeneratorOptions& options, const Device& device);
   [[nodiscard]] GenerationPrograms programs() {
     return {{graphs_.decode.graph, graphs_.decode.model, *decode_},
             {graphs_.prompt.graph, graphs_.prompt.model, *prompt_},

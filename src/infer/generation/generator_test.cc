@@ -24,6 +24,7 @@
 #include "model/model.h"
 #include "model/quantised/quantise_model.h"
 #include "plan/verify.h"
+#include "tests/support/deep_model.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/tiered_machine.h"
 
@@ -31,27 +32,9 @@ using namespace spillway;
 using namespace spillway::infer;
 using spillway::testing::kGoldenModels;
 using spillway::testing::tiered_machine;
+using spillway::testing::write_deep_model;
 
 namespace {
-
-// A golden model's config with more layers, and random weights in f32.
-void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
-  nlohmann::json config = nlohmann::json::parse(read_file(kGoldenModels / "llama2/config.json", 1 << 20));
-  config["num_hidden_layers"] = layers;
-  write_file(folder / "config.json", config.dump());
-  std::vector<TensorSpec> specs;
-  for (const Parameter& p : parameters_of(*read_model(folder))) {
-    if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
-  }
-  SafetensorsFolderWriter writer(folder, specs);
-  RandomStream random(1, 0);
-  for (const TensorSpec& spec : specs) {
-    std::vector<float> values(static_cast<size_t>(spec.elems()));
-    for (float& value : values) value = static_cast<float>(0.4 * random.uniform() - 0.2);
-    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
-  }
-  writer.commit();
-}
 
 // One of rank 2 on all linear layers.
 void write_adapter(const std::filesystem::path& model, const std::filesystem::path& folder) {
@@ -190,6 +173,37 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
   }
   CHECK(message.starts_with("[--memory.device] expected at least"));
   CHECK(kept.device_bytes - least > static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors")) / 4);
+}
+
+TEST_CASE("prompts are read in longer runs where these wait for weights, with the same bits") {
+  const TemporaryFolder folder;
+  write_deep_model(folder.path(), 8);
+  ThreadPool pool(2);
+  std::vector<Prompt> prompts(2);
+  for (int32_t i = 0; i < 900; ++i) prompts[i < 700 ? 0 : 1].ids.push_back(1 + i * i % 11);
+  for (Prompt& prompt : prompts) prompt.sampling.max_new_tokens = 4;
+  struct Outcome {
+    std::vector<std::vector<double>> logprobs;
+    int64_t prompt_tokens = 0;
+  };
+  const auto answer = [&](std::optional<int64_t> device_bytes, double bytes_per_second) {
+    GeneratorOptions options{
+        .model = folder.path(), .sizes = generation_sizes({704, 204}, 2, 4), .budget = {.device_bytes = device_bytes}};
+    options.budget.machine.link_bytes_per_second.fill(bytes_per_second);
+    Generator generator(options, pool);
+    Outcome outcome{.prompt_tokens = generator.prompt_tokens()};
+    for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
+      outcome.logprobs.push_back(one.logprobs);
+    return outcome;
+  };
+  const Outcome kept = answer({}, 1e9);
+  CHECK(kept.prompt_tokens == 256);
+  const auto weights = static_cast<int64_t>(std::filesystem::file_size(folder.path() / "model.safetensors"));
+  const auto most = Generator({.model = folder.path(), .sizes = generation_sizes({704, 204})}, pool).device_bytes();
+  CHECK(answer(most, 1e5).prompt_tokens == 256);  // no weight is read
+  const Outcome waiting = answer(most - weights / 2, 1e5);
+  CHECK(waiting.prompt_tokens > 256);
+  CHECK(waiting.logprobs == kept.logprobs);
 }
 
 TEST_CASE("with keys and values in host memory a longer context fits the same device memory, with the same bits") {

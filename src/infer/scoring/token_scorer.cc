@@ -31,10 +31,14 @@ TokenScorer::TokenScorer(InferenceModel model, const TokenScorerOptions& options
                {.tokens = options.tokens, .max_sequences = options.max_sequences, .sequence_len = options.sequence_len},
                options.budget, append_scores, pool, device) {}
 
-const TokenScores& TokenScorer::score(const data::MicroBatch& rows) {
-  program_.run(rows);
-  scores_.log_probs = score_numbers(program_.result(0), rows.tokens());
-  scores_.are_likeliest = score_numbers(program_.result(1), rows.tokens());
+std::span<const TokenScores> TokenScorer::score(std::span<const data::MicroBatch> batches) {
+  program_.run(batches);
+  scores_.clear();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const int64_t tokens = batches[i].tokens();
+    scores_.push_back({.log_probs = score_numbers(program_.result(0, i), tokens),
+                       .are_likeliest = score_numbers(program_.result(1, i), tokens)});
+  }
   return scores_;
 }
 

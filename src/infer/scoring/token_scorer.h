@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/device.h"
@@ -32,14 +33,16 @@ class TokenScorer {
   // if the device has too little memory.
   TokenScorer(InferenceModel model, const TokenScorerOptions& options, ThreadPool& pool, Device& device = cpu_device());
 
-  // Scores a batch; the result is valid until the next call. REQUIRES: the batch has at most as many tokens and
-  // sequences as the options say, and at least one token; its ids are in the vocabulary.
-  [[nodiscard]] const TokenScores& score(const data::MicroBatch& batch);
+  // Returns the number of batches that score() may take.
+  [[nodiscard]] int64_t together() const { return program_.together(); }
+  // Scores batches, at least one; the results are valid until the next call. REQUIRES: a batch has at most as many
+  // tokens and sequences as the options say, and at least one token; its ids are in the vocabulary.
+  [[nodiscard]] std::span<const TokenScores> score(std::span<const data::MicroBatch> batches);
   [[nodiscard]] const TextModel& text() const { return *program_.model().text(); }
 
  private:
   InferenceProgram program_;
-  TokenScores scores_;
+  std::vector<TokenScores> scores_;
 };
 
 }  // namespace spillway::infer

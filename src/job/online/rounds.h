@@ -18,6 +18,7 @@ class RoundSchedule {
   RoundSchedule(const config::Config& config, int64_t prompts);
 
   [[nodiscard]] int64_t rounds_per_epoch() const { return rounds_per_epoch_; }
+  [[nodiscard]] int64_t prompts_of_round() const { return round_size_ / group_; }
   // The number of micro-batches that train on a round, and of different ones among them.
   [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
   [[nodiscard]] int64_t slices() const { return slices_; }

@@ -25,12 +25,16 @@ class LayerBuilder {
       : parts_(parts), layer_(layer), index_(index), prefix_(layer_prefix(index)) {}
 
   [[nodiscard]] ValueId append(ValueId stream, const TokenMixing& mixing) {
-    const ValueId x = norm(stream, layer_.norms.before_attention);
-    stream = add_mixed(x, stream, mixing);
-    if (stream == kNone) return kNone;
+    ValueId x = kNone;
+    if (layer_.mixes_tokens()) {
+      x = norm(stream, layer_.norms.before_attention);
+      stream = add_mixed(x, stream, mixing);
+      if (stream == kNone) return kNone;
+    }
+    if (!layer_.has_feed_forward && !layer_.mixture) return finished(stream);
     const ValueId y = layer_.is_parallel ? x : norm(stream, layer_.norms.before_feed_forward);
-    if (layer_.adds_mixture) return finished(add_both(y, stream));
-    return finished(layer_.mixture ? add_mixture(y, stream) : add_feed_forward(y, stream));
+    if (!layer_.mixture) return finished(add_feed_forward(y, stream));
+    return finished(layer_.has_feed_forward ? add_both(y, stream) : add_mixture(y, stream));
   }
 
  private:
@@ -41,31 +45,50 @@ class LayerBuilder {
     return name.empty() ? x : parts_.norm(x, prefix_ + std::string(name));
   }
 
-  // Returns the stream plus what its tokens take from each other, or kNone where `mixing` returns it.
+  // The last projection of a part, what that takes, or kNone where the states are all that is wanted of it, and the
+  // factor of its product.
+  struct Branch {
+    LinearLayer last;
+    ValueId inner = kNone;
+    double scale = 1;
+  };
+
+  // Returns the stream plus what its tokens take from each other, or kNone where `mixing` returns it. All parts are
+  // appended before that, since each has states of its own.
   [[nodiscard]] ValueId add_mixed(ValueId x, ValueId stream, const TokenMixing& mixing) {
+    const std::vector<Branch> branches = token_branches(x, mixing);
+    ValueId others = kNone;
+    for (const Branch& branch : branches) {
+      if (branch.inner == kNone) return kNone;
+      if (&branch != &branches.back()) others = product(branch, others);
+    }
+    return add_branch(branches.back(), stream, layer_.norms.after_attention, others);
+  }
+
+  // Appends the parts that mix tokens.
+  [[nodiscard]] std::vector<Branch> token_branches(ValueId x, const TokenMixing& mixing) {
     const auto convolve = [&](ValueId in, ValueId weight, ValueId bias = kNone) {
       return mixing.convolve(index_, in, weight, bias);
     };
-    const auto add = [&](const LinearLayer& last, ValueId inner) {
-      return inner == kNone ? kNone : add_branch(last, inner, stream, layer_.norms.after_attention);
+    std::vector<Branch> branches;
+    const auto add = [&](const auto& part, double scale, const auto&... functions) {
+      branches.push_back({part.out_projection(), part.inner(x, functions...), scale});
     };
-    if (layer_.convolution) {
-      const ShortConvolutionPart part(parts_, *layer_.convolution, prefix_ + "conv");
-      return add(part.out_projection(), part.inner(x, convolve));
-    }
+    if (layer_.convolution) add(ShortConvolutionPart(parts_, *layer_.convolution, prefix_ + "conv"), 1, convolve);
     if (layer_.delta) {
       const std::string module = prefix_ + std::string(layer_.delta->module);
       const auto apply = [&](ValueId qkv, ValueId decay, ValueId beta) {
         return mixing.apply_delta_rule(index_, qkv, decay, beta);
       };
-      if (layer_.delta->heads.rule == ops::StateRule::kAdds) {
-        const StateSpacePart part(parts_, *layer_.delta, module);
-        return add(part.out_projection(), part.inner(x, convolve, apply));
-      }
-      const GatedDeltaPart part(parts_, *layer_.delta, module);
-      return add(part.out_projection(), part.inner(x, convolve, apply));
+      layer_.delta->heads.rule == ops::StateRule::kAdds
+          ? add(StateSpacePart(parts_, *layer_.delta, module), layer_.delta->scales.output, convolve, apply)
+          : add(GatedDeltaPart(parts_, *layer_.delta, module), 1, convolve, apply);
     }
-    return add(output_projection(), attended(heads_of(x), mixing));
+    if (layer_.has_attention) {
+      const ValueId read = ops::scale(builder(), x, layer_.attention.input_scale);
+      branches.push_back({output_projection(), attended(heads_of(read), mixing), layer_.attention.output_scale});
+    }
+    return branches;
   }
 
   // Returns what the output projection takes, or kNone where `mixing` returns it.
@@ -76,17 +99,26 @@ class LayerBuilder {
     return heads.gate == kNone ? result : ops::glu(builder(), heads.gate, result);
   }
 
-  // Returns stream + residual_scale * norm(last(x)).
-  [[nodiscard]] ValueId add_branch(const LinearLayer& last, ValueId x, ValueId stream, std::string_view norm_after) {
-    if (norm_after.empty() && parts_.config().residual_scale == 1) return parts_.layers().linear(last, x, stream);
-    return parts_.join(stream, norm(parts_.layers().linear(last, x), norm_after));
+  // Returns the scaled product of a branch, plus `others`, which may be kNone.
+  [[nodiscard]] ValueId product(const Branch& branch, ValueId others) {
+    if (branch.scale == 1) return parts_.layers().linear(branch.last, branch.inner, others);
+    const ValueId scaled = ops::scale(builder(), parts_.layers().linear(branch.last, branch.inner), branch.scale);
+    return others == kNone ? scaled : ops::add(builder(), scaled, others);
+  }
+
+  // Returns stream + residual_scale * norm(product(branch) + others); `others` may be kNone.
+  [[nodiscard]] ValueId add_branch(const Branch& branch, ValueId stream, std::string_view norm_after,
+                                   ValueId others = kNone) {
+    if (norm_after.empty() && parts_.config().residual_scale == 1 && others == kNone) return product(branch, stream);
+    return parts_.join(stream, norm(product(branch, others), norm_after));
   }
 
   // Returns stream + residual_scale * norm(feed_forward(x)).
   [[nodiscard]] ValueId add_feed_forward(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
     return parts_.layers().by_tiles({x, stream}, [&](const std::vector<ValueId>& rows) {
-      return add_branch(mlp.down_projection(), mlp.inner(rows[0]), rows[1], layer_.norms.after_feed_forward);
+      const Branch branch{mlp.down_projection(), mlp.inner(rows[0]), layer_.feed_forward.output_scale};
+      return add_branch(branch, rows[1], layer_.norms.after_feed_forward);
     });
   }
 
@@ -98,7 +130,7 @@ class LayerBuilder {
     const LinearLayer projection{prefix_ + "per_layer_projection", layer_.input_width, hidden};
     const ValueId gated =
         ops::geglu(builder(), parts_.layers().linear(gate, stream), parts_.layer_inputs()[static_cast<size_t>(index_)]);
-    return add_branch(projection, gated, stream, "post_per_layer_input_norm");
+    return add_branch({projection, gated}, stream, "post_per_layer_input_norm");
   }
 
   // Returns the stream plus the layer's own input, times the layer's scalar, where it has them.
@@ -123,7 +155,8 @@ class LayerBuilder {
   // the mixture, stream + residual_scale * (feed_forward(x) + mixture(x)).
   [[nodiscard]] ValueId add_both(ValueId x, ValueId stream) {
     const FeedForwardPart mlp(parts_, layer_.feed_forward, prefix_ + std::string(layer_.feed_forward.module));
-    const ValueId dense = norm(parts_.layers().linear(mlp.down_projection(), mlp.inner(x)), layer_.norms.after_dense);
+    const Branch branch{mlp.down_projection(), mlp.inner(x), layer_.feed_forward.output_scale};
+    const ValueId dense = norm(product(branch, kNone), layer_.norms.after_dense);
     const MixtureInputs inputs =
         layer_.norms.before_mixture.empty()
             ? MixtureInputs{.experts = x, .router = x}
@@ -133,15 +166,17 @@ class LayerBuilder {
     return parts_.join(stream, norm(ops::add(builder(), dense, mixed), layer_.norms.after_feed_forward));
   }
 
+  [[nodiscard]] std::string attention_module() const { return prefix_ + std::string(layer_.attention.module); }
+
   [[nodiscard]] LinearLayer attention_projection(std::string_view name, int64_t width) const {
-    return {.module = fmt::format("{}self_attn.{}", prefix_, name),
+    return {.module = fmt::format("{}.{}", attention_module(), name),
             .in_features = parts_.config().hidden_size,
             .out_features = width,
             .bias = layer_.attention.qkv_bias};
   }
 
   [[nodiscard]] LinearLayer output_projection() const {
-    return {.module = fmt::format("{}self_attn.{}", prefix_, layer_.attention.output_proj),
+    return {.module = fmt::format("{}.{}", attention_module(), layer_.attention.output_proj),
             .in_features = layer_.attention.output_width(),
             .out_features = parts_.config().hidden_size,
             .bias = layer_.attention.output_bias};
@@ -185,9 +220,9 @@ class LayerBuilder {
     const bool each = *attention.head_norm == HeadNorm::kEachHead;
     const int64_t queries = each ? attention.head_dim : attention.query_width();
     const int64_t keys = each ? attention.head_dim : attention.key_width();
-    heads.q = parts_.norm(heads.q, fmt::format("{}self_attn.{}", prefix_, attention.query_norm), queries);
+    heads.q = parts_.norm(heads.q, fmt::format("{}.{}", attention_module(), attention.query_norm), queries);
     if (heads.k != kNone)
-      heads.k = parts_.norm(heads.k, fmt::format("{}self_attn.{}", prefix_, attention.key_norm), keys);
+      heads.k = parts_.norm(heads.k, fmt::format("{}.{}", attention_module(), attention.key_norm), keys);
   }
 
   // Returns the heads of x, normalised and rotated.
@@ -200,7 +235,7 @@ class LayerBuilder {
     if (attention.rope) parts_.rotate(heads, *attention.rope);
     if (attention.head_norm_follows_rope) normalise(heads);
     if (attention.has_sinks) {
-      const std::string module = prefix_ + "self_attn";
+      const std::string module = attention_module();
       heads.sinks =
           parts_.layers()
               .add(parts_.layers().named_parameter(ParameterRole::kSinks, module + ".sinks", module, {attention.heads}))

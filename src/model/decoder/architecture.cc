@@ -52,7 +52,10 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kApertus,
                                        &architectures::kNemotron,
                                        &architectures::kHunyuanV1Dense,
-                                       &architectures::kMistral4};
+                                       &architectures::kMistral4,
+                                       &architectures::kNemotronH,
+                                       &architectures::kFalconH1,
+                                       &architectures::kBamba};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

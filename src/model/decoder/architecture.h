@@ -62,10 +62,16 @@ struct Architecture {
   RopeDefaults rope{};
   // What no config.json has a say in.
   std::string_view activation_key = "hidden_act";
-  std::string_view final_norm = "model.norm";  // the module behind the layers
+  std::string_view final_norm = "model.norm";   // the module behind the layers
+  std::string_view embedding = "embed_tokens";  // the module, inside "model."
+  // What paths in its files begin with in place of "model."; files of transformers 5's own names are read, too.
+  std::string_view stem_in_files{};
+  bool clears_padding = true;  // transformers makes the embedding with pad_token_id as its padding_idx
   // Keys that count, where a config.json has them, in place of intermediate_size and of tie_word_embeddings.
   std::string_view inner_key{}, tie_key{};
   bool has_feed_forward = true;  // else all layers have mixtures, and config.json no intermediate_size
+  // Returns the number of layers where num_hidden_layers does not say it.
+  int64_t (*count_layers)(const JsonField& json) = nullptr;
   ActivationNames activation_names = kSiluNames;
   bool rounds_embedding_scale = false;  // to the dtype of the weights
   std::string_view classifier{};        // what its classifiers are named after; empty: as the name begins
@@ -86,7 +92,7 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kP
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
     kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kGemma4, kGemma4Unified, kGraniteMoe, kGraniteMoeHybrid,
     kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kAfmoe, kApertus, kNemotron, kHunyuanV1Dense,
-    kMistral4;
+    kMistral4, kNemotronH, kFalconH1, kBamba;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

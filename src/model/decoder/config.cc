@@ -72,7 +72,10 @@ void read_layers(const JsonField& json, const Architecture& architecture, Decode
   const bool has_own_key = !architecture.inner_key.empty() && json.has(architecture.inner_key);
   if (architecture.has_feed_forward)
     layer.feed_forward.inner = json[has_own_key ? architecture.inner_key : "intermediate_size"].integer(1, kMaxWidth);
-  const int64_t layers = json["num_hidden_layers"].integer(1, kMaxLayers);
+  const int64_t layers = architecture.count_layers != nullptr ? architecture.count_layers(json)
+                                                              : json["num_hidden_layers"].integer(1, kMaxLayers);
+  if (layers > kMaxLayers)
+    throw input_error(json.where(), "expected at most {} layers, got {}; correct the list", kMaxLayers, layers);
   layer.attention.heads = json["num_attention_heads"].integer(1, kMaxHeads);
   layer.attention.kv_heads = read_kv_heads(json, architecture, layer.attention.heads);
   layer.attention.head_dim = read_head_dim(json, architecture, config.hidden_size, layer.attention.heads);
@@ -104,6 +107,7 @@ std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key
 // As torch reads it: below 0 it counts from the end. A row that is not there, with which torch makes no embedding, is
 // none.
 std::optional<int64_t> read_padding_idx(const JsonField& json, const Architecture& architecture, int64_t rows) {
+  if (!architecture.clears_padding) return std::nullopt;
   std::optional<int64_t> id = architecture.default_pad_token_id;
   if (json.has("pad_token_id")) id.reset();
   if (!json["pad_token_id"].is_null()) id = json["pad_token_id"].integer(-1, kMaxVocabulary);
@@ -138,6 +142,17 @@ LinearStorage storage_of(const std::filesystem::path& folder, const Quantisation
 bool has_stacked_experts(const DecoderConfig& config) {
   return std::any_of(config.layers.begin(), config.layers.end(),
                      [](const DecoderLayer& layer) { return layer.mixture && layer.mixture->stacked; });
+}
+
+WeightNames default_names(const Architecture& architecture) {
+  WeightNames names{.embedding = std::string(architecture.embedding)};
+  if (!architecture.stem_in_files.empty()) names.stem_in_files = architecture.stem_in_files;
+  return names;
+}
+
+// Files of a family with another beginning of its names may have transformers' own.
+void find_stem(const SafetensorsFolder& files, WeightNames& names) {
+  if (files.find(names.in_files(kEmbedding)) == nullptr) names.stem_in_files = names.stem;
 }
 
 // Where files may have all experts of a layer in two tensors, as on the hub, transformers writes them one by one.
@@ -206,7 +221,7 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.architecture = &architecture;
   config.wrapper = said.wrapper;
   config.files_say_tie = said.files_say_tie;
-  if (!config.wrapper.empty()) config.names = default_wrapper_names();
+  config.names = config.wrapper.empty() ? default_names(architecture) : default_wrapper_names();
   config.vocab_size = json["vocab_size"].integer(1, kMaxVocabulary);
   config.hidden_size = json["hidden_size"].integer(1, kMaxWidth);
   config.max_position_embeddings =
@@ -250,6 +265,8 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std
     config.names = wrapper_names(files);
     if (config.files_say_tie) config.tie_word_embeddings = files.find(config.names.in_files(kHead)) == nullptr;
   }
+  if (config.wrapper.empty() && !config.architecture->stem_in_files.empty() && has_weights(folder))
+    find_stem(open_weights(folder), config.names);
   if (has_stacked_experts(config) && has_weights(folder)) find_stacked_experts(open_weights(folder), config);
   if (config.quantisation) config.linear_storage = storage_of(folder, *config.quantisation);
   const std::filesystem::path generation = folder / "generation_config.json";

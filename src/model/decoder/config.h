@@ -46,6 +46,7 @@ struct DecoderConfig {
   double logit_soft_cap = 0;  // of scaled logits; 0: none
   // As TextModel's, which a model that scores is without, as in transformers.
   std::optional<double> router_aux_loss_coef;
+  double named_router_coef = 0;  // whether or not it asks for the loss
 
   std::string wrapper;  // that it is the model of text in, "Gemma3ForConditionalGeneration"; empty: it stands alone
   WeightNames names;    // in its files

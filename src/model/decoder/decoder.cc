@@ -79,23 +79,24 @@ class States {
     return latest;
   }
 
-  // Appends rows of new tokens to the states of a layer, in their order, and returns the states after that.
+  // Appends rows of new tokens to the states of a layer that have such rows, in their order, and returns these states
+  // after that.
   [[nodiscard]] std::vector<ValueId> append(const DecoderLayer& layer, int64_t index,
                                             const std::vector<ValueId>& rows) {
     std::vector<ValueId> states;
     for (const LayerState& state : layer.states()) {
-      SPILLWAY_CHECK(state.rows == StateRows::kPerToken, "the state {} has no row for each token", state.name);
+      if (state.rows != StateRows::kPerToken) continue;
       const ValueId cache = declare(index, state);
       states.push_back(note(index, state, ops::cache_append(builder_, cache, rows[states.size()], inputs_.own)));
     }
     return states;
   }
 
-  // Returns what this run has made so far of the states of a layer, in their order.
+  // Returns what this run has made so far of the states of a layer that have a row for each token, in their order.
   [[nodiscard]] std::vector<ValueId> latest_of(int64_t layer) const {
     std::vector<ValueId> states;
     for (const Latest& state : latest_)
-      if (state.layer == layer) states.push_back(state.value);
+      if (state.layer == layer && state.rows == StateRows::kPerToken) states.push_back(state.value);
     return states;
   }
 
@@ -146,9 +147,10 @@ class Decoder final : public TextModel {
     repetition_penalty = config_.repetition_penalty;
     score = config_.score;
     if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
+    if (!score) named_router_coef = config_.named_router_coef;
     wrapper = config_.wrapper;
     const NormDefaults& norm = config_.architecture->norm;
-    fresh = {config_.initializer_range, norm.starts_as_ones ? 1 : 1 - norm.weight_shift, config_.pad_token_id};
+    fresh = {config_.initializer_range, norm.starts_as_ones ? 1 : 1 - norm.weight_shift, config_.padding_idx};
   }
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;
@@ -269,7 +271,7 @@ ValueId Decoder::attend(Builder& builder, const ModelOptions& options, const Cac
 ValueId Decoder::convolve(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use, int64_t index,
                           ValueId x, ValueId weight, ValueId bias) const {
   const DecoderLayer& layer = nth(config_.layers, index);
-  const LayerState state = layer.states().front();
+  const LayerState state = layer.state(kTokensState);
   const ops::CachedConv result = ops::cached_causal_conv(
       builder, x, weight, bias,
       {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions});
@@ -280,7 +282,7 @@ ValueId Decoder::convolve(Builder& builder, const CachedModelGraph& inputs, Stat
 ValueId Decoder::apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
                                   int64_t index, const std::array<ValueId, 3>& operands) const {
   const DecoderLayer& layer = nth(config_.layers, index);
-  const LayerState state = layer.states().back();
+  const LayerState state = layer.state(kMatrixState);
   const ops::CachedDelta result = ops::cached_gated_delta_rule(
       builder, operands[0], operands[1], operands[2],
       {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions}, layer.delta->heads);

@@ -137,7 +137,7 @@ void read_glm4_moe_lite(const JsonField& json, DecoderConfig& config) {
   const Mixture mixture = read_grouped_mixture(json);
   const JsonField types = json["mlp_layer_types"];
   if (types.is_null()) {
-    for (size_t i = 1; i < config.layers.size(); ++i) config.layers[i].mixture = mixture;
+    for (size_t i = 1; i < config.layers.size(); ++i) config.layers[i].replace_feed_forward(mixture);
     return;
   }
   const std::vector<JsonField> listed = types.elements();
@@ -147,7 +147,7 @@ void read_glm4_moe_lite(const JsonField& json, DecoderConfig& config) {
   for (size_t i = 0; i < listed.size(); ++i) {
     const std::string type = listed[i].string();
     if (type != "dense" && type != "sparse") throw listed[i].bad("dense or sparse", "correct the list");
-    if (type == "sparse") config.layers[i].mixture = mixture;
+    if (type == "sparse") config.layers[i].replace_feed_forward(mixture);
   }
 }
 

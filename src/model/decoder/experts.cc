@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "model/decoder/feed_forward.h"
+#include "ops/activation/activation.h"
 #include "ops/add/add.h"
 #include "ops/add_expert_bias/add_expert_bias.h"
 #include "ops/balance_loss/balance_loss.h"
@@ -43,31 +44,34 @@ class MixtureBuilder {
   MixtureBuilder(DecoderParts& parts, const Mixture& mixture, const std::string& prefix)
       : parts_(parts),
         mixture_(mixture),
+        width_(mixture.latent > 0 ? mixture.latent : parts.config().hidden_size),
         module_(module_prefix(prefix, mixture.module)),
         tensors_(parts.layers().names().path(module_prefix(prefix, mixture.transformers_module))) {}
 
-  // Returns residual + the weighted sum of each token's experts. Weights are put on what the last product takes, as
-  // the narrower of its sides.
+  // Returns residual + the weighted sum of each token's experts, or what latent projections make of it. Weights are put
+  // on what the last product takes, as the narrower of its sides.
   [[nodiscard]] ValueId experts(const MixtureInputs& inputs, ValueId residual) {
     const ValueId logits = router_logits(inputs.router);
     const ops::Routes routes = ops::route(builder(), logits, routing());
     const ops::SortedPairs pairs = ops::sort_pairs(builder(), routes.experts, mixture_.experts);
     note_load(logits, pairs);
-    const int64_t width = parts_.config().hidden_size, inner_width = mixture_.inner;
-    const ValueId rows = ops::gather_rows(builder(), inputs.experts, pairs);
-    if (mixture_.fused)
-      return ops::combine_rows(builder(), fused_experts(rows, routes.weights, pairs), pairs, residual);
-    const ValueId activated = scaled_by_expert(activated_rows(rows, pairs), routes.weights, pairs);
-    const ValueId inner = ops::weigh_rows(builder(), activated, routes.weights, pairs);
-    const Adapter second = adapter(experts_tensor("down_proj", {width, inner_width}), inner, pairs);
-    const ValueId down =
-        product(mixture_.stacked ? "down_proj" : mixture_.down_proj, {width, inner_width}, inner, pairs, second);
-    return ops::combine_rows(builder(), down, pairs, residual);
+    if (mixture_.latent == 0) {
+      const ValueId rows = ops::gather_rows(builder(), inputs.experts, pairs);
+      return ops::combine_rows(builder(), expert_rows(rows, routes.weights, pairs), pairs, residual);
+    }
+    const int64_t hidden = parts_.config().hidden_size;
+    const ValueId latent = parts_.layers().linear(latent_projection("fc1", hidden, width_), inputs.experts);
+    const ValueId rows = ops::gather_rows(builder(), latent, pairs);
+    const ValueId sums = ops::combine_rows(builder(), expert_rows(rows, routes.weights, pairs), pairs, kNone);
+    return parts_.layers().linear(latent_projection("fc2", width_, hidden), sums, residual);
   }
 
   // Returns residual + shared_expert(x), with a gate times sigmoid(shared_expert_gate(x)).
   [[nodiscard]] ValueId shared_expert(ValueId x, ValueId residual) {
-    const FeedForward description{.inner = mixture_.shared_inner};
+    const FeedForward description{.inner = mixture_.shared_inner,
+                                  .activation = mixture_.activation,
+                                  .has_gate = mixture_.has_gate,
+                                  .bias = mixture_.bias};
     const FeedForwardPart expert(parts_, description, module_ + std::string(mixture_.shared_expert));
     const ValueId inner = expert.inner(x);
     if (!mixture_.shared_has_gate) return parts_.layers().linear(expert.down_projection(), inner, residual);
@@ -102,9 +106,27 @@ class MixtureBuilder {
     return parts_.layers().add(std::move(vector)).value();
   }
 
-  // Returns activation(gate) * up of the rows of pairs.
+  [[nodiscard]] LinearLayer latent_projection(std::string_view name, int64_t in, int64_t out) const {
+    return {fmt::format("{}{}_latent_proj", module_, name), in, out, mixture_.bias};
+  }
+
+  // Returns the rows of pairs that experts make of rows, times their weights.
+  [[nodiscard]] ValueId expert_rows(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
+    if (mixture_.fused) return fused_experts(rows, weights, pairs);
+    const ValueId activated = scaled_by_expert(activated_rows(rows, pairs), weights, pairs);
+    const ValueId inner = ops::weigh_rows(builder(), activated, weights, pairs);
+    const Shape shape = {width_, mixture_.inner};
+    const Adapter adapted = adapter(experts_tensor("down_proj", shape), inner, pairs);
+    return product(mixture_.stacked ? "down_proj" : mixture_.down_proj, shape, inner, pairs, adapted);
+  }
+
+  // Returns activation(gate) * up of the rows of pairs, or activation(up).
   [[nodiscard]] ValueId activated_rows(ValueId rows, const ops::SortedPairs& pairs) {
-    const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
+    const int64_t width = width_, inner = mixture_.inner;
+    if (!mixture_.has_gate) {
+      const Adapter adapted = adapter(experts_tensor("up_proj", {inner, width}), rows, pairs);
+      return ops::relu_squared(builder(), product(mixture_.up_proj, {inner, width}, rows, pairs, adapted));
+    }
     const Adapter adapted = adapter(experts_tensor("gate_up_proj", {2 * inner, width}), rows, pairs);
     const auto gated = mixture_.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
     if (mixture_.stacked) {
@@ -159,13 +181,14 @@ class MixtureBuilder {
                      .has_old_name = mixture_.targets_mean_experts};
     if (mixture_.router_starts_as_zeros) weight.fresh = FreshContent::kZeros;
     const MixtureTensor tensor = weight.tensor;
+    if (mixture_.router_is_f32) weight.dtype = DType::kF32;
     const ValueId w = layers.add(std::move(weight)).value();
     ops::MatmulOptions options{.transpose_b = true, .out_dtype = DType::kF32};
     if (mixture_.fused) options.bias = layers.weight(ParameterRole::kBias, router, {mixture_.experts});
     if (const Layers::Factors factors = layers.factors(tensor); factors.a != kNone)
       options.addend = ops::matmul(builder(), ops::linear(builder(), x, factors.a), factors.b,
                                    {.transpose_b = true, .alpha = factors.scale, .out_dtype = DType::kF32});
-    return ops::matmul(builder(), x, w, options);
+    return ops::matmul(builder(), mixture_.router_is_f32 ? ops::cast(builder(), x, DType::kF32) : x, w, options);
   }
 
   [[nodiscard]] ops::RouteOptions routing() {
@@ -180,7 +203,7 @@ class MixtureBuilder {
   // Returns the rows of pairs that fused experts make of rows, times their weights: the weights come last, since biases
   // count by them, too.
   [[nodiscard]] ValueId fused_experts(ValueId rows, ValueId weights, const ops::SortedPairs& pairs) {
-    const int64_t width = parts_.config().hidden_size, inner = mixture_.inner;
+    const int64_t width = width_, inner = mixture_.inner;
     const auto project = [&](std::string_view name, const Shape& shape, ValueId x) {
       const ValueId bias = expert_biases(name, shape[1]);
       const Adapter adapted = adapter(experts_tensor(name, {shape[1], shape[0]}), x, pairs);
@@ -267,6 +290,7 @@ class MixtureBuilder {
 
   DecoderParts& parts_;
   const Mixture& mixture_;
+  int64_t width_;        // of what experts read and give
   std::string module_;   // what the names of its modules begin with
   std::string tensors_;  // the same in transformers
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/activation/activation.h"
+#include "ops/scale/scale.h"
 #include "ops/split_columns/split_columns.h"
 #include "ops/swiglu/swiglu.h"
 #include "ops/xielu/xielu.h"
@@ -64,13 +65,14 @@ ValueId FeedForwardPart::inner(ValueId x) const {
   };
   if (!description_.has_gate) return activated(project(description_.up_proj, width));
   const auto gated = description_.activation == Activation::kSilu ? ops::swiglu : ops::geglu;
+  const auto scaled = [&](ValueId gate) { return ops::scale(builder, gate, description_.gate_scale); };
   if (!description_.is_fused) {
-    const ValueId gate = project(description_.gate_proj, width);
+    const ValueId gate = scaled(project(description_.gate_proj, width));
     return gated(builder, gate, project(description_.up_proj, width));
   }
   const std::vector<ValueId> parts =
       ops::split_columns(builder, project(description_.fused_proj, 2 * width), {width, width});
-  return gated(builder, parts[0], parts[1]);
+  return gated(builder, scaled(parts[0]), parts[1]);
 }
 
 }  // namespace spillway

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,19 +20,48 @@
 
 namespace spillway {
 
-StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a, FreshContent fresh) {
+namespace {
+
+// Adds a number of each head.
+ValueId number_of_heads(Layers& layers, const std::string& module, std::string_view name, const GatedDelta& description,
+                        ParameterRole role, FreshContent content, const FreshRange& range) {
+  Parameter numbers =
+      layers.named_parameter(role, fmt::format("{}.{}", module, name), module, {description.heads.value_heads});
+  numbers.fresh = content;
+  numbers.fresh_range = range;
+  return layers.add(std::move(numbers)).value();
+}
+
+ValueId step_bias(Layers& layers, const std::string& module, const GatedDelta& description) {
+  const std::optional<FreshStates::Steps>& steps = description.fresh.steps;
+  const FreshRange range = steps ? FreshRange{std::log(steps->low), std::log(steps->high), steps->least} : FreshRange{};
+  return number_of_heads(layers, module, "dt_bias", description, ParameterRole::kBias,
+                         steps ? FreshContent::kSteps : FreshContent::kOnes, range);
+}
+
+ValueId log_rates(Layers& layers, const std::string& module, const GatedDelta& description) {
+  const bool corrects = description.heads.rule == ops::StateRule::kCorrects;
+  return number_of_heads(layers, module, "A_log", description, ParameterRole::kDecay,
+                         corrects ? FreshContent::kLogOfUniform : FreshContent::kLogOfCount, {0.01, 16});
+}
+
+// Bounds negative steps.
+ValueId bounded(Builder& builder, ValueId negative, const StateSteps& steps) {
+  if (steps.least > 0) negative = ops::pointwise::min_with(builder, negative, -steps.least);
+  return std::isinf(steps.most) ? negative : ops::pointwise::max_with(builder, negative, -steps.most);
+}
+
+}  // namespace
+
+StateDecay append_state_decay(Layers& layers, const std::string& module, const GatedDelta& description, ValueId a) {
   namespace pointwise = ops::pointwise;
   Builder& builder = layers.builder();
-  const auto number_of_heads = [&](ParameterRole role, std::string_view name, FreshContent content) {
-    Parameter numbers = layers.named_parameter(role, fmt::format("{}.{}", module, name), module, {heads});
-    numbers.fresh = content;
-    return layers.add(std::move(numbers)).value();
-  };
-  const ValueId shifted = ops::add_row(builder, ops::cast(builder, a, DType::kF32),
-                                       number_of_heads(ParameterRole::kBias, "dt_bias", FreshContent::kOnes));
-  const ValueId negative = pointwise::log_sigmoid(builder, pointwise::affine(builder, shifted, -1));
+  const ValueId shifted =
+      ops::add_row(builder, ops::cast(builder, a, DType::kF32), step_bias(layers, module, description));
+  const ValueId steps = pointwise::log_sigmoid(builder, pointwise::affine(builder, shifted, -1));
+  const ValueId negative = bounded(builder, steps, description.steps);
   const ValueId rates =
-      pointwise::exp(builder, ops::cast(builder, number_of_heads(ParameterRole::kDecay, "A_log", fresh), DType::kF32));
+      pointwise::exp(builder, ops::cast(builder, log_rates(layers, module, description), DType::kF32));
   return {negative, ops::scale_columns(builder, negative, rates)};
 }
 
@@ -71,11 +102,7 @@ ValueId GatedDeltaPart::inner(ValueId x, const Convolve& convolve, const ApplyRu
   const ValueId weight = convolution_weight(layers, module_ + ".conv1d", description_.channels(), description_.taps);
   const ValueId qkv = ops::silu(builder(), convolve(projected.qkv, weight));
   const ValueId beta = ops::pointwise::sigmoid(builder(), ops::cast(builder(), projected.b, DType::kF32));
-  const ValueId y = apply(
-      qkv,
-      append_state_decay(layers, module_, description_.heads.value_heads, projected.a, FreshContent::kLogOfUniform)
-          .decay,
-      beta);
+  const ValueId y = apply(qkv, append_state_decay(layers, module_, description_, projected.a).decay, beta);
   if (y == kNone) return kNone;
   // This norm's weights are what they say, also where others are kept as what they differ from one.
   Parameter norm = layers.base_parameter(ParameterRole::kNorm, module_ + ".norm", {description_.heads.value_dim});

@@ -12,12 +12,11 @@ namespace spillway {
 
 // The decay of the states of heads, computed of a, [T, heads], and of the weights A_log and dt_bias of a module.
 struct StateDecay {
-  ValueId negative_steps = kNone;  // f32 [T, heads]: -softplus(a + dt_bias)
+  ValueId negative_steps = kNone;  // f32 [T, heads]: -softplus(a + dt_bias), within the bounds of steps
   ValueId decay = kNone;           // f32 [T, heads]: exp(A_log) times these
 };
-// `fresh`: A_log of a new model.
-[[nodiscard]] StateDecay append_state_decay(Layers& layers, const std::string& module, int64_t heads, ValueId a,
-                                            FreshContent fresh);
+[[nodiscard]] StateDecay append_state_decay(Layers& layers, const std::string& module, const GatedDelta& description,
+                                            ValueId a);
 
 // Borrows its references.
 //

@@ -159,7 +159,7 @@ void add_mixtures(const JsonField& json, DecoderConfig& config) {
   set_mixtures(mixture, config);
   for (DecoderLayer& layer : config.layers) {
     layer.norms.after_dense = "post_feedforward_layernorm_1";
-    layer.adds_mixture = true;
+    layer.has_feed_forward = true;
     layer.norms.before_mixture = "pre_feedforward_layernorm_2";
     layer.norms.after_mixture = "post_feedforward_layernorm_2";
   }

@@ -41,7 +41,7 @@ void GgufWeightList::add_layer(const DecoderLayer& layer) {
   }
   norm("post_attention_norm", layer.norms.after_attention, hidden);
   norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, hidden);
-  if (!layer.mixture || layer.adds_mixture) add_feed_forward(layer.feed_forward);
+  if (layer.has_feed_forward) add_feed_forward(layer.feed_forward);
   norm("post_ffw_norm_1", layer.norms.after_dense, hidden);
   norm("pre_ffw_norm_2", layer.norms.before_mixture, hidden);
   if (layer.mixture) add_mixture(*layer.mixture);

@@ -63,13 +63,13 @@ void read_granite_hybrid(const JsonField& json, DecoderConfig& config) {
     if (!attends && type != "mamba" && type != "linear_attention")
       throw input_error(json.where(), "expected layer_types of mamba and attention, got {}; use a model without it",
                         quote(type));
-    if (!attends) layer.delta = space;
+    if (!attends) layer.replace_attention(space);
     if (!attends || !is_rotated) layer.attention.rope.reset();
   }
   const JsonField experts = json["num_local_experts"];
   if (!experts.is_null() && experts.integer(0, ops::kMaxExperts) == 0) return;
   read_experts(json, config);
-  for (DecoderLayer& layer : config.layers) layer.adds_mixture = true;
+  for (DecoderLayer& layer : config.layers) layer.has_feed_forward = true;
 }
 
 constexpr GgufKey kGraniteKeys[] = {

@@ -10,17 +10,43 @@ namespace spillway {
 
 std::vector<LayerState> DecoderLayer::states() const {
   const auto last_tokens = [](int64_t taps, int64_t channels) {
-    return LayerState{.name = "convolution", .width = (taps - 1) * channels, .rows = StateRows::kPerSequence};
+    return LayerState{.name = kTokensState, .width = (taps - 1) * channels, .rows = StateRows::kPerSequence};
   };
-  if (convolution) return {last_tokens(convolution->taps, convolution->channels)};
-  if (delta)
-    return {last_tokens(delta->taps, delta->channels()),
-            {.name = "delta",
-             .width = delta->heads.key_dim * delta->value_width(),
-             .rows = StateRows::kPerSequence,
-             .dtype = DType::kF32}};
-  if (attention.keys_of) return {};
-  return {{.name = "key", .width = attention.key_width()}, {.name = "value", .width = attention.key_width()}};
+  std::vector<LayerState> states;
+  if (has_attention && !attention.keys_of) {
+    states.push_back({.name = "key", .width = attention.key_width()});
+    states.push_back({.name = "value", .width = attention.key_width()});
+  }
+  if (convolution) states.push_back(last_tokens(convolution->taps, convolution->channels));
+  if (delta) {
+    states.push_back(last_tokens(delta->taps, delta->channels()));
+    states.push_back({.name = kMatrixState,
+                      .width = delta->heads.key_dim * delta->value_width(),
+                      .rows = StateRows::kPerSequence,
+                      .dtype = DType::kF32});
+  }
+  return states;
+}
+
+LayerState DecoderLayer::state(std::string_view name) const {
+  for (const LayerState& state : states())
+    if (state.name == name) return state;
+  SPILLWAY_CHECK(false, "the layer has no state {}", name);
+}
+
+void DecoderLayer::replace_attention(const ShortConvolution& part) {
+  convolution = part;
+  has_attention = false;
+}
+
+void DecoderLayer::replace_attention(const GatedDelta& part) {
+  delta = part;
+  has_attention = false;
+}
+
+void DecoderLayer::replace_feed_forward(const Mixture& part) {
+  mixture = part;
+  has_feed_forward = false;
 }
 
 void set_biases(std::span<DecoderLayer> layers, const Biases& biases) {

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,6 +50,7 @@ struct Attention {
   std::optional<size_t> rope = 0;              // in DecoderConfig::ropes; empty: heads are not rotated
   double scale = 0;                            // of scores
   double soft_cap = 0;                         // of scaled scores; 0: none
+  double input_scale = 1, output_scale = 1;    // of what it reads and of what it adds to the stream (Falcon-H1)
   std::optional<HeadNorm> head_norm;           // empty: queries and keys have no norms
   bool head_norm_follows_rope = false;         // else it precedes their rotation (Hunyuan)
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
@@ -64,8 +66,8 @@ struct Attention {
   // The layer before this one whose keys and values it attends to, with heads of the same size; it has no projections
   // of its own for them then, and no states (Gemma 4). Empty: its own. REQUIRES: neither fused nor gated.
   std::optional<int64_t> keys_of;
-  // The names of modules inside self_attn.
-  std::string_view output_proj = "o_proj", query_norm = "q_norm", key_norm = "k_norm";
+  // The names of its module inside the layer, and of modules inside that.
+  std::string_view module = "self_attn", output_proj = "o_proj", query_norm = "q_norm", key_norm = "k_norm";
 
   // Return the number of columns of all queries, of all keys, and of what all heads attend to.
   [[nodiscard]] int64_t query_width() const { return heads * head_dim; }
@@ -83,16 +85,51 @@ struct ShortConvolution {
   bool bias = false;     // of the convolution and of both projections
 };
 
-// A matrix of each head in place of attention: queries, keys and values are convolved and go through
+// The place of the norm by groups of what a state space gives, y, beside its gate z.
+enum class StateNorm : uint8_t {
+  kBehindGate,  // norm(silu(z) * y) (Granite 4)
+  kBeforeGate,  // silu(z) * norm(y)
+  kAbsent,      // silu(z) * y
+};
+
+// The factors of what a state space's first projection gives and of what the parts around it read and add (Falcon-H1).
+struct StateScales {
+  double input = 1, output = 1;
+  double gate = 1, values = 1, keys = 1, queries = 1, steps = 1;
+};
+
+// The bounds of the time steps of a state space, which are a softplus.
+struct StateSteps {
+  double least = 0, most = std::numeric_limits<double>::infinity();
+};
+
+// The states' parameters in a model that transformers makes from a config.
+struct FreshStates {
+  // The steps that dt_bias stands for have uniform logarithms between the first two, and are at least the third; empty:
+  // dt_bias is ones.
+  struct Steps {
+    double low = 0, high = 0, least = 0;
+  };
+  std::optional<Steps> steps{};
+  double output_bound = 0;  // above 0: out_proj is uniform within it
+};
+
+// A matrix of each head in place of attention, or beside it: queries, keys and values are convolved and go through
 // ops::gated_delta_rule. With a rule that corrects (Qwen3-Next) its result is normalised by value heads and gated; with
 // one that adds (Mamba-2: key heads are its groups, key_dim the size of its state, values its x), what it gives and D
-// times the values are gated and normalised by groups.
+// times the values are gated and normalised by groups, in the order of StateNorm.
 struct GatedDelta {
   ops::DeltaHeads heads;
-  int64_t taps = 0;                         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
-  bool is_by_head = false;                  // of a rule that corrects: the projections are two, in_proj_qkvz and
-                                            // in_proj_ba, with the parts of each key head
-  bool conv_bias = false, bias = false;     // of a rule that adds: of the convolution, and of both projections
+  int64_t taps = 0;         // linear_conv_kernel_dim, 2 to ops::kMaxTaps
+  bool is_by_head = false;  // of a rule that corrects: the projections are two, in_proj_qkvz and
+                            // in_proj_ba, with the parts of each key head
+  // Of a rule that adds:
+  bool conv_bias = false, bias = false, output_bias = false;  // of the convolution, and of the two projections
+  StateNorm norm = StateNorm::kBehindGate;
+  StateSteps steps{};
+  StateScales scales{};
+  FreshStates fresh{};                      // of a new model
+  bool has_adapters = true;                 // else PEFT refuses one on the last projection
   std::string_view module = "linear_attn";  // inside the layer
 
   // Return the number of columns of queries, keys and values, and of values alone.
@@ -108,6 +145,7 @@ struct FeedForward {
   bool has_gate = true;   // down_proj(activation(gate_proj(x)) * up_proj(x)), else down_proj(activation(up_proj(x)))
   bool is_fused = false;  // gate_up_proj is gate_proj and up_proj below each other (Phi-3)
   bool bias = false;      // of all its projections
+  double gate_scale = 1, output_scale = 1;  // of gate_proj's product, and of what it adds to the stream (Falcon-H1)
   // The names of its module inside the layer and of its projections.
   std::string_view module = "mlp", gate_proj = "gate_proj", up_proj = "up_proj", down_proj = "down_proj";
   std::string_view fused_proj = "gate_up_proj";
@@ -135,8 +173,12 @@ struct RouterScales {
 // A mixture of experts in place of the feed-forward: for each token, the sum of its chosen experts' down_proj(silu(
 // gate_proj(x)) * up_proj(x)), each times its weight, and of the shared expert's.
 struct Mixture {
-  int64_t experts = 0;           // 1 to ops::kMaxExperts
-  int64_t inner = 0;             // of an expert
+  int64_t experts = 0;  // 1 to ops::kMaxExperts
+  int64_t inner = 0;    // of an expert
+  // Above 0: experts read fc1_latent_proj(x), this wide, and fc2_latent_proj of their sum counts (Nemotron 3).
+  int64_t latent = 0;
+  bool has_gate = true;          // of experts and the shared one: else down_proj(activation(up_proj(x)))
+  bool bias = false;             // of the shared expert's projections and of latent ones
   ops::RouteOptions route;       // its bias is the buffer choice_bias of the router
   int64_t shared_inner = 0;      // of the shared expert; 0: there is none
   bool shared_has_gate = false;  // the shared expert's weight is sigmoid(shared_expert_gate(x)), else 1
@@ -144,6 +186,7 @@ struct Mixture {
   std::optional<StackedExperts> stacked;
   std::optional<RouterScales> router_scales;
   bool router_is_linear = false;        // PEFT and quantisation see a linear layer in the router
+  bool router_is_f32 = false;           // its weights are f32 in models of all dtypes
   bool router_starts_as_zeros = false;  // in a new model; else as normal numbers
   Activation activation = Activation::kSilu;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
@@ -157,6 +200,9 @@ struct Mixture {
 // The number of rows of a state.
 enum class StateRows : uint8_t { kPerToken, kPerSequence };
 
+// The names of the states of a convolution and of the delta rule.
+inline constexpr std::string_view kTokensState = "convolution", kMatrixState = "delta";
+
 // A state is what a layer keeps of a sequence's tokens for those after them, in generation.
 struct LayerState {
   std::string_view name;  // "key"
@@ -165,19 +211,21 @@ struct LayerState {
   std::optional<DType> dtype = {};  // empty: the model's
 };
 
-// One layer. The defaults are Llama's:
+// One layer: parts that mix tokens, and parts that take each token by itself. It may have several of each, whose sum
+// joins the stream, or none. The defaults are Llama's:
 //   stream += attention(norm(stream)); stream += feed_forward(norm(stream))
 // A norm after a branch is taken of what the branch adds.
 struct DecoderLayer {
   LayerNorms norms;
   Attention attention;
-  std::optional<ShortConvolution> convolution;  // in place of attention
-  std::optional<GatedDelta> delta;              // likewise
+  bool has_attention = true;
+  std::optional<ShortConvolution> convolution;
+  std::optional<GatedDelta> delta;
   FeedForward feed_forward;
-  std::optional<Mixture> mixture;  // in place of the feed-forward, or with adds_mixture beside it
-  // The mixture stands beside the feed-forward: with norms.before_mixture it and its router read the stream, else what
-  // the feed-forward reads.
-  bool adds_mixture = false;
+  bool has_feed_forward = true;
+  // Beside a feed-forward it and its router read, with norms.before_mixture, the stream, else what the feed-forward
+  // reads.
+  std::optional<Mixture> mixture;
   bool is_parallel = false;  // the feed-forward reads what the attention reads (Cohere)
   bool has_scalar = false;   // the stream behind it is multiplied by the buffer layer_scalar, [1] (Gemma 4)
   // Above 0: the width of an input of its own, which an embedding of tokens by layer gives (Gemma 4). Behind the
@@ -185,9 +233,18 @@ struct DecoderLayer {
   // model have the same.
   int64_t input_width = 0;
 
+  // Put a part in the place of attention, or of the feed-forward.
+  void replace_attention(const ShortConvolution& part);
+  void replace_attention(const GatedDelta& part);
+  void replace_feed_forward(const Mixture& part);
+
+  // Returns true if it has a part that mixes tokens.
+  [[nodiscard]] bool mixes_tokens() const { return has_attention || convolution || delta; }
   // Returns what the layer keeps: keys and values are two states, unless they are another layer's; the last tokens of a
   // convolution are one, and the matrices of the delta rule another one behind it.
   [[nodiscard]] std::vector<LayerState> states() const;
+  // Returns the state of that name. REQUIRES: there is one.
+  [[nodiscard]] LayerState state(std::string_view name) const;
 };
 
 struct Biases {

@@ -42,7 +42,7 @@ void read_convolutions(const JsonField& json, DecoderConfig& config) {
     if (type != "conv")
       throw input_error(json.where(), "expected layer_types of full_attention and conv, got {}; use a model without it",
                         quote(type));
-    nth(config.layers, layer).convolution = convolution;
+    nth(config.layers, layer).replace_attention(convolution);
     nth(config.layers, layer).attention.rope.reset();
   }
 }

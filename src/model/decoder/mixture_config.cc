@@ -84,7 +84,7 @@ Mixture read_grouped_mixture(const JsonField& json) {
 }
 
 void set_mixtures(const Mixture& mixture, DecoderConfig& config) {
-  for (DecoderLayer& layer : config.layers) layer.mixture = mixture;
+  for (DecoderLayer& layer : config.layers) layer.replace_feed_forward(mixture);
 }
 
 void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, DecoderConfig& config) {
@@ -95,7 +95,7 @@ void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, Decoder
     for (const JsonField& layer : listed.elements()) dense.insert(layer.integer(0, layers - 1));
   }
   for (int64_t layer = 0; layer < layers; ++layer) {
-    if (!dense.contains(layer) && (layer + 1) % step == 0) nth(config.layers, layer).mixture = mixture;
+    if (!dense.contains(layer) && (layer + 1) % step == 0) nth(config.layers, layer).replace_feed_forward(mixture);
   }
 }
 
@@ -103,13 +103,13 @@ void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, De
                                std::string_view key, int64_t missing) {
   const auto layers = std::ssize(config.layers);
   for (int64_t layer = json[key].integer_or(std::min<int64_t>(missing, layers), 0, layers); layer < layers; ++layer)
-    nth(config.layers, layer).mixture = mixture;
+    nth(config.layers, layer).replace_feed_forward(mixture);
 }
 
 void read_router_training(const JsonField& json, double missing, DecoderConfig& config) {
   note_dropout(json, "router_jitter_noise", config);
-  const double coefficient = json["router_aux_loss_coef"].real_or(missing, 0, kMaxCoefficient);
-  config.router_aux_loss_coef = json["output_router_logits"].boolean_or(false) ? coefficient : 0;
+  config.named_router_coef = json["router_aux_loss_coef"].real_or(missing, 0, kMaxCoefficient);
+  config.router_aux_loss_coef = json["output_router_logits"].boolean_or(false) ? config.named_router_coef : 0;
 }
 
 }  // namespace spillway

@@ -42,6 +42,13 @@ void ignore_shared_keys(const DecoderConfig& config, Layers& layers) {
   }
 }
 
+// Returns true if transformers' Trainer takes a module for a norm: "norm" is all of its name or the end behind "_", or
+// it is called a layernorm.
+bool is_called_norm(std::string_view module) {
+  const std::string_view name = module.substr(module.rfind('.') + 1);
+  return name == "norm" || name.ends_with("_norm") || name.find("layernorm") != std::string_view::npos;
+}
+
 }  // namespace
 
 DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const RotationInputs& inputs)
@@ -134,7 +141,9 @@ ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width) 
 
 ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width, double eps) {
   const NormDefaults& norm = config_.architecture->norm;
-  const ValueId weight = layers_.weight(ParameterRole::kNorm, module, {width});
+  Parameter parameter = layers_.base_parameter(ParameterRole::kNorm, module, {width});
+  parameter.is_called_norm = is_called_norm(module);
+  const ValueId weight = layers_.add(std::move(parameter)).value();
   if (norm.kind == NormKind::kLayer) {
     const ValueId bias = norm.has_bias ? layers_.weight(ParameterRole::kBias, module, {width}) : kNone;
     return ops::layer_norm(layers_.builder(), x, weight, bias, eps, norm.weight_shift);

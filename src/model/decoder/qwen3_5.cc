@@ -54,7 +54,7 @@ void read_layers_of(const JsonField& json, const GatedDelta& delta, DecoderConfi
       throw input_error(json.where(),
                         "expected layer_types of full_attention and linear_attention, got {}; use a model without it",
                         quote(type));
-    nth(config.layers, layer).delta = delta;
+    nth(config.layers, layer).replace_attention(delta);
     nth(config.layers, layer).attention.rope.reset();
   }
   config.has_unread_layers = true;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "model/decoder/gated_delta.h"
 #include "model/decoder/layer.h"
@@ -13,7 +14,7 @@ namespace spillway {
 
 // Borrows its references.
 //
-// Source: Transformers are SSMs (Dao and Gu, 2024), as Granite 4's hybrids and Nemotron-H have it.
+// Source: Transformers are SSMs (Dao and Gu, 2024), as Granite 4's hybrids, Nemotron-H and Falcon-H1 have it.
 class StateSpacePart {
  public:
   // `module` is the path of its module, "model.layers.0.mamba".
@@ -31,6 +32,8 @@ class StateSpacePart {
   [[nodiscard]] ValueId convolved(ValueId x, const ShortConvolutionPart::Convolve& convolve) const;
   [[nodiscard]] ValueId with_values(ValueId y, ValueId convolved) const;
   [[nodiscard]] ValueId norm(ValueId x) const;
+  [[nodiscard]] ValueId gated(ValueId gate, ValueId y) const;
+  [[nodiscard]] std::vector<ValueId> projected(ValueId x) const;
 
   DecoderParts& parts_;
   const GatedDelta& description_;

@@ -9,18 +9,30 @@
 namespace spillway {
 namespace {
 
-constexpr int64_t kMaxStateHeads = 4096, kMaxExpand = 64;
+constexpr int64_t kMaxStateHeads = 4096, kMaxExpand = 64, kMaxStateWidth = int64_t{1} << 20;
 
-// Steps are a softplus, above 0, so that a limit of [0, Infinity] changes none.
-void check_limit(const JsonField& json) {
+StateSteps read_steps(const JsonField& json) {
   const JsonField limit = json["time_step_limit"];
-  if (limit.is_null()) return;
+  if (limit.is_null()) return {};
   const std::vector<JsonField> ends = limit.elements();
   const auto is_infinite = [](const JsonField& end) {
     return end.is_object() && end["__float__"].string_or("") == "Infinity";
   };
-  if (ends.size() == 2 && !ends[0].is_object() && ends[0].number() == 0 && is_infinite(ends[1])) return;
-  throw limit.bad("[0, Infinity]", "use a model whose time steps have no limits");
+  StateSteps steps;
+  if (ends.size() == 2 && !ends[0].is_object()) {
+    steps.least = ends[0].number();
+    if (!is_infinite(ends[1])) steps.most = ends[1].number();
+    if (steps.least >= 0 && steps.least < steps.most) return steps;
+  }
+  throw limit.bad("two numbers from 0 on, the first below the second", "correct them");
+}
+
+// Returns the width of all heads, 0 where the config does not say it.
+int64_t read_width(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size) {
+  if (!keys.has_expand) return 0;
+  const bool is_null = json.has(keys.width) && json[keys.width].is_null();
+  if (!keys.width.empty() && !is_null) return json[keys.width].integer_or(keys.default_width, 1, kMaxStateWidth);
+  return json["mamba_expand"].integer_or(2, 1, kMaxExpand) * hidden_size;
 }
 
 }  // namespace
@@ -33,19 +45,26 @@ GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, i
                     .taps = json[keys.taps].integer_or(4, 2, ops::kMaxTaps),
                     .conv_bias = json[keys.conv_bias].boolean_or(true),
                     .bias = json[keys.bias].boolean_or(false),
+                    .steps = read_steps(json),
                     .module = "mamba"};
   ops::DeltaHeads& heads = result.heads;
-  const int64_t width = keys.has_expand ? json["mamba_expand"].integer_or(2, 1, kMaxExpand) * hidden_size : 0;
+  result.output_bias = keys.output_bias.empty() ? result.bias : json[keys.output_bias].boolean_or(false);
+  const int64_t width = read_width(json, keys, hidden_size);
   const JsonField head_dim = json[keys.head_dim];
   const bool is_implied = head_dim.is_null() || (head_dim.is_string() && head_dim.string() == "auto");
-  heads.value_dim = is_implied && keys.has_expand ? width / heads.value_heads : head_dim.integer(1, ops::kMaxDeltaDim);
+  if (is_implied && keys.has_expand) {
+    heads.value_dim = width / heads.value_heads;
+  } else {
+    heads.value_dim = keys.default_head_dim > 0 ? head_dim.integer_or(keys.default_head_dim, 1, ops::kMaxDeltaDim)
+                                                : head_dim.integer(1, ops::kMaxDeltaDim);
+  }
   if (keys.has_expand && result.value_width() != width)
-    throw input_error(json.where(), "expected {} x {} to be mamba_expand x hidden_size, {}, got {}; check the numbers",
-                      keys.heads, keys.head_dim, width, result.value_width());
+    throw input_error(json.where(), "expected {} x {} to be {}, {}, got {}; check the numbers", keys.heads,
+                      keys.head_dim, keys.width.empty() ? "mamba_expand x hidden_size" : keys.width, width,
+                      result.value_width());
   if (heads.value_heads % heads.key_heads != 0)
     throw input_error(json.where(), "expected {} to divide {}, got {} and {}; check both numbers", keys.groups,
                       keys.heads, heads.key_heads, heads.value_heads);
-  check_limit(json);
   return result;
 }
 

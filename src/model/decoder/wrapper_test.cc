@@ -18,6 +18,7 @@
 
 using namespace spillway;
 using nlohmann::json;
+using spillway::testing::config_error;
 using spillway::testing::kGoldenModels;
 namespace fs = std::filesystem;
 

@@ -48,7 +48,7 @@ data::FlowOptions with_all_texts(data::FlowOptions flow) {
 class SampleNumbers {
  public:
   SampleNumbers(const ClipOrder& order, int64_t first_step, int64_t last_step, RankPart part)
-      : order_(order), step_(first_step), last_step_(last_step), part_(part) {}
+      : order_(order), step_(first_step), last_step_(last_step), part_(part), next_batch_(part.rank) {}
 
   [[nodiscard]] std::optional<int64_t> next() {
     while (at_ == end_) {
@@ -62,21 +62,21 @@ class SampleNumbers {
   // Goes to the rank's next micro-batch; at the end of a step, to the next step instead.
   void next_batch() {
     const int64_t samples = order_.samples_of(step_), batches = div_ceil(samples, order_.rows_per_batch);
-    if (first_batch_ >= batches) {
+    if (next_batch_ >= batches) {
       ++step_;
-      first_batch_ = 0;
+      next_batch_ = part_.rank;
       return;
     }
-    const int64_t own = std::min(first_batch_ + part_.rank, batches - 1) * order_.rows_per_batch;
+    const int64_t own = next_batch_ * order_.rows_per_batch;
     at_ = order_.first_sample(step_) + own;
     end_ = at_ + std::min(order_.rows_per_batch, samples - own);
-    first_batch_ += part_.size;
+    next_batch_ += part_.size;
   }
 
   ClipOrder order_;
   int64_t step_, last_step_;
   RankPart part_;
-  int64_t first_batch_ = 0;   // of those that the ranks have next
+  int64_t next_batch_;        // of the rank
   int64_t at_ = 0, end_ = 0;  // of the present micro-batch
 };
 
@@ -192,9 +192,9 @@ std::span<const data::MicroBatch> ClipEvaluation::next() {
   return std::span(&batch_, batch_.rows > 0 ? 1 : 0);
 }
 
-void ClipEvaluation::observe(const Observation& seen, MetricSums& sums) {
+void ClipEvaluation::observe(int64_t number, const Observation& seen, MetricSums& sums) {
   for (int64_t i = 0; i < seen.rows; ++i) {
-    const std::string_view key = nth(keys_, observed_++);
+    const std::string_view key = nth(keys_, number * rows_per_batch_ + i);
     const double sigma = job_.preconditions ? seen.column(data::kSigma, i) : 1;
     if (!key.empty()) sums.add(key, nth(seen.values[0], i) * sigma * sigma);
   }

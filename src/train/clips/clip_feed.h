@@ -51,8 +51,7 @@ struct RankPart {
 };
 
 // Returns the turns of the steps `first` to `last` - 1, counted from 0, that a rank trains on: those of micro-batches
-// rank, rank + size, ... of each step. Where the last of them are fewer than the ranks, those without one have the last
-// of them too, as Ranks::deal() runs it.
+// rank, rank + size, ... of each step.
 [[nodiscard]] data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64_t first, int64_t last,
                                              RankPart part = {});
 
@@ -88,7 +87,7 @@ class ClipEvaluation final : public EvaluationFeed {
   ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch);
 
   [[nodiscard]] std::span<const data::MicroBatch> next() override;
-  void observe(const Observation& seen, MetricSums& sums) override;
+  void observe(int64_t number, const Observation& seen, MetricSums& sums) override;
 
  private:
   ClipEvaluation(const ClipJob& job, const ClipSet& set, int64_t rows_per_batch, EvaluationTurns turns);
@@ -98,7 +97,6 @@ class ClipEvaluation final : public EvaluationFeed {
   std::vector<std::string_view> keys_;  // of all samples in order
   data::ClipStream stream_;
   data::MicroBatch batch_;
-  int64_t observed_ = 0;  // samples
 };
 
 }  // namespace spillway::train

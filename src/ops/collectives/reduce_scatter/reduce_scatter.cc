@@ -43,9 +43,11 @@ const OpDef kReduceScatter{
 }  // namespace
 }  // namespace reduce_scatter_op
 
-ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks, int copies) {
+ValueId reduce_scatter(Builder& builder, ValueId whole, ValueId part, const RowSlice& rows, int ranks, int copies,
+                       AxisId tokens) {
   Attributes attributes = attributes_of(rows, ranks);
   attributes.add("copies", int64_t{copies});
+  if (tokens != kNoAxis) attributes.add(kAxisAttribute, static_cast<int64_t>(tokens));
   return builder.append_one(reduce_scatter_op::kReduceScatter, {whole, part}, std::move(attributes));
 }
 
