@@ -43,7 +43,7 @@ int64_t device_bytes_in(int64_t tiles) {
 }  // namespace
 
 TEST_CASE("tile by tile, losses, gradients and trained weights are transformers' and peft's") {
-  for (const char* model : {"qwen3", "gemma2", "phi3", "cohere", "arcee"}) {
+  for (const char* model : {"qwen3", "gemma2", "phi3", "cohere", "arcee", "apertus"}) {
     CAPTURE(std::string(model));
     check_gradients(model, tiled({}));
     check_curve(model, tiled({}));

@@ -195,6 +195,31 @@ TEST_CASE("a model that begins with fresh weights has transformers' numbers, and
   }
 }
 
+TEST_CASE("routers, norms and activations with numbers of their own begin afresh as in transformers") {
+  const auto fresh = [](const char* model) {
+    train::Job job = tiny_job(kGoldenModels / model, {.dtype = DType::kF32});
+    job.config.model.reinitialised = true;
+    return weights_after(job, 0);
+  };
+  const auto check = [](const Weights& weights, std::string_view ending, double content) {
+    int64_t found = 0;
+    for (const auto& [name, values] : weights) {
+      if (!name.ends_with(ending)) continue;
+      CAPTURE(name);
+      ++found;
+      for (const double value : values) CHECK(value == doctest::Approx(content).epsilon(1e-7));
+    }
+    CHECK(found > 0);
+  };
+  check(fresh("afmoe"), ".router.gate.weight", 0);
+  const Weights nemotron = fresh("nemotron"), apertus = fresh("apertus");
+  check(nemotron, "norm.weight", 1);
+  check(nemotron, "norm.bias", 0);
+  // XIELUActivation begins with softplus(alpha_p) = 0.8 and beta + softplus(alpha_n) = 0.8.
+  check(apertus, ".alpha_p", std::log(std::expm1(0.8)));
+  check(apertus, ".alpha_n", std::log(std::expm1(0.3)));
+}
+
 // As the _init_weights() of transformers 5.24 have it for these classes.
 TEST_CASE("what decays in layers with a state, their gated norms, and buffers begin afresh as in transformers") {
   const auto fresh = [](const char* model) {

@@ -28,7 +28,7 @@ namespace {
 
 const fs::path kWrapped = kGoldenModels / "../wrappers";
 const std::vector<std::string> kWrappedModels = {"../wrappers/gemma3", "../wrappers/mistral3", "../wrappers/llava",
-                                                 "../wrappers/gemma4"};
+                                                 "../wrappers/gemma4", "../wrappers/mistral4"};
 
 bool is_of_text(std::string_view name) {
   return name.find("language_model") != std::string_view::npos || name.starts_with("lm_head");
@@ -108,7 +108,7 @@ TEST_CASE("text inside a larger model is computed and trained as transformers an
 }
 
 TEST_CASE("a full run carries the towers over byte by byte, through tiers and a resumption, and says so") {
-  for (const char* golden : {"gemma3", "mistral3", "llava", "gemma4"}) {
+  for (const char* golden : {"gemma3", "mistral3", "llava", "gemma4", "mistral4"}) {
     CAPTURE(golden);
     const TinyJob job;
     const fs::path base = odd_model(golden, job.output("base"));

@@ -1,9 +1,12 @@
 """The tiny random models of tests/golden/models, which tools/make_model_goldens.py writes."""
 
 import torch
-from transformers import (ArceeConfig, BambaConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, FalconH1Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
-                          MiniMaxM2Config, Ministral3Config, MistralConfig, MixtralConfig, NemotronHConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
+from transformers import (AfmoeConfig, ApertusConfig, ArceeConfig, AutoModelForCausalLM, BambaConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, FalconH1Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, HunYuanDenseV1Config, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
+                          MiniMaxM2Config, Ministral3Config, Mistral4Config, Mistral4ForCausalLM, MistralConfig, MixtralConfig, NemotronConfig, NemotronHConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
+
+# transformers has this class, but only inside a larger model.
+AutoModelForCausalLM.register(Mistral4Config, Mistral4ForCausalLM, exist_ok=True)
 
 VOCAB = 96
 SMALL = dict(vocab_size=VOCAB, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
@@ -244,4 +247,27 @@ def model_specs():
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
                        torch.float32, None, 5),
+        # A window with a feed-forward, then mixtures: without a window, and so without rotation, and with one. A gate of its own
+        # weighs what heads see, and the embedding is scaled.
+        "afmoe": (AfmoeConfig(**{**SMALL, "num_hidden_layers": 3}, num_key_value_heads=2, head_dim=12, moe_intermediate_size=12, num_experts=8,
+                              num_experts_per_tok=3, num_shared_experts=2, num_dense_layers=1, route_scale=1.7, mup_enabled=True,
+                              sliding_window=6, layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                              rope_parameters=plain), torch.bfloat16, None, 5),
+        # The numbers of the activation that files may hold differ from those that transformers starts with.
+        "apertus": (ApertusConfig(**SMALL, num_key_value_heads=2, rope_parameters=llama3), torch.bfloat16, None, 5),
+        "nemotron": (NemotronConfig(**SMALL, num_key_value_heads=2, head_dim=12, attention_bias=False, mlp_bias=True,
+                                    rope_parameters={**plain, "partial_rotary_factor": 0.5}), torch.float32, None, 4),
+        # Norms of heads behind their rotation, whose base is stretched by a number.
+        "hunyuan_v1_dense": (HunYuanDenseV1Config(**SMALL, num_key_value_heads=2, head_dim=12,
+                                                  rope_parameters={"rope_type": "dynamic", "rope_theta": 10000.0, "alpha": 30.0,
+                                                                   "factor": 1.0, "beta_fast": 32, "beta_slow": 1, "mscale": 1.0,
+                                                                   "mscale_all_dim": 1.0}), torch.float32, None, 5),
+        # Experts in two of four groups by the two best of each, in stacks; queries grow at the positions 4, 8 and 12.
+        "mistral4": (Mistral4Config(**SMALL, num_key_value_heads=4, q_lora_rank=20, kv_lora_rank=16, qk_nope_head_dim=8,
+                                    qk_rope_head_dim=8, v_head_dim=12, moe_intermediate_size=12, n_routed_experts=8,
+                                    num_experts_per_tok=3, n_shared_experts=1, n_group=4, topk_group=2, routed_scaling_factor=1.7,
+                                    first_k_dense_replace=1,
+                                    rope_parameters={**yarn, "original_max_position_embeddings": 4, "beta_fast": 32.0,
+                                                     "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                                     "llama_4_scaling_beta": 0.3}), torch.bfloat16, None, 5),
     }

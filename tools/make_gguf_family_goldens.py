@@ -103,6 +103,17 @@ GEMMA4 = dict(
     final_logit_softcapping=30.0,
     tie_word_embeddings=True,
 )
+AFMOE = dict(
+    num_hidden_layers=5,
+    head_dim=16,
+    num_dense_layers=1,
+    num_experts=4,
+    num_experts_per_tok=2,
+    moe_intermediate_size=24,
+    num_shared_experts=2,
+    route_scale=2.5,
+    sliding_window=8,
+)
 GEMMA4_HEADS = dict(global_head_dim=32, num_global_key_value_heads=1)
 QWEN3_5_VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32, num_position_embeddings=4)
 SIGLIP = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
@@ -162,11 +173,15 @@ CASES = {
         ),
     ),
     "minimax_m2": ("MiniMaxM2", dict(head_dim=16, rotary_dim=8, num_local_experts=4, num_experts_per_tok=2)),
+    "afmoe": ("Afmoe", dict(**AFMOE, mup_enabled=True)),
+    "nemotron": ("Nemotron", dict(attention_bias=True, mlp_bias=True, norm_eps=1e-5)),
+    "hunyuan_v1_dense": ("HunYuanDenseV1", dict(head_dim=16, tie_word_embeddings=True)),
     "gemma4": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, attention_k_eq_v=True)),
     "gemma4_moe": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24)),
 }
 # Beside config.json as transformers writes it: what the published files have and the converter asks for.
 PUBLISHED = {
+    "afmoe": dict(score_func="sigmoid", route_norm=True),
     "cohere2": dict(rotary_pct=1.0),
     "qwen3_5_moe": dict(intermediate_size=None),
     "qwen3_next": dict(full_attention_interval=4),
@@ -185,6 +200,7 @@ ADAPTERS = {
     "qwen3_5": ["self_attn.q_proj", "linear_attn.in_proj_qkv", "linear_attn.in_proj_a", "linear_attn.out_proj"],
     "lfm2": ["conv.in_proj", "conv.out_proj", "feed_forward.w1"],
     "gpt_oss": ["self_attn.k_proj", "self_attn.o_proj"],
+    "afmoe": ["self_attn.q_proj", "self_attn.gate_proj", "mlp.shared_experts.up_proj"],
 }
 
 

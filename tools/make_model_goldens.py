@@ -63,15 +63,15 @@ PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION,
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION, "afmoe": ATTENTION,
                 "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
-                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT],
+                "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT], "mistral4": ["q_a_proj", "q_b_proj", *LATENT],
                 # PEFT's all-linear but for out_proj, which it refuses beside these state spaces.
                 "nemotron_h": ["in_proj", *ATTENTION, "up_proj", "down_proj"],
                 **dict.fromkeys(("falcon_h1", "falcon_h1_tied"), ["in_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"]),
                 "nemotron_h_moe": ["in_proj", *ATTENTION, "up_proj", "down_proj", "fc1_latent_proj", "fc2_latent_proj"]}
 # Mixtures with adapters on experts and routers.
-EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_oss_mxfp4": {
+EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "afmoe": {}, "gpt_oss_mxfp4": {
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
            "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
            "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]},
@@ -80,7 +80,7 @@ EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "gpt_
            "nemotron_h_moe": {"targets": ["q_proj", "in_proj"], "parameters": ["experts.up_proj", "experts.down_proj", "gate.weight"]}}
 # The model types of files that stack the experts' projections; the folders for which transformers writes them one by
 # one, though those of the hub stack them.
-STACKED = {"gpt_oss", "gemma4_text", "granitemoe", "granitemoehybrid", "qwen3_5_moe_text"}
+STACKED = {"gpt_oss", "mistral4", "gemma4_text", "granitemoe", "granitemoehybrid", "qwen3_5_moe_text"}
 STACKED_HERE = {"qwen3_5_moe"}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}
@@ -124,7 +124,7 @@ def randomise(model, seed):
     """Makes what the initialisation leaves at 0 or 1 (norms, biases) matter. Gemma's norms add their 1 themselves."""
     generator = torch.Generator().manual_seed(seed)
     kind = model.config.model_type
-    around_zero = kind.startswith(("gemma", "qwen3_next", "qwen3_5")) and not kind.startswith("gemma4")
+    around_zero = (kind.startswith(("gemma", "qwen3_next", "qwen3_5")) and not kind.startswith("gemma4")) or kind == "nemotron"
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1 or name.endswith("_proj_bias"):
@@ -133,9 +133,13 @@ def randomise(model, seed):
                 parameter.copy_(noise if (around_zero and not is_own_scale) or name.endswith("bias") else 1 + noise)
             if kind.startswith("gemma4") and name.endswith("q_norm.weight"):
                 parameter.mul_(0.25)  # nothing else keeps scores small, and so softmaxes from being a choice of one token
+            if name.endswith("router.gate.weight"):  # AFMoE's start as zeros
+                parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.2)
         for name, buffer in model.named_buffers():
             if name.endswith(("e_score_correction_bias", "expert_bias")):
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.2)
+            if name.endswith(("act_fn.beta", "act_fn.eps")):
+                buffer.fill_(0.375 if name.endswith("beta") else -0.125)
             if name.endswith("layer_scalar"):
                 buffer.copy_(1 + torch.randn(buffer.shape, generator=generator) * 0.2)
 
@@ -251,6 +255,9 @@ def load(folder, **overrides):
         with tempfile.TemporaryDirectory() as other:
             return load(dequantised(folder, Path(other) / "dense"), **overrides)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager", **overrides)
+    for name, parameter in model.named_parameters():
+        if name.endswith(".expert_bias"):  # AFMoE's, which its class makes untrained and loading trained, without a gradient
+            parameter.requires_grad_(False)
     return model.eval()
 
 
@@ -315,12 +322,13 @@ def plain_name(name):
 def as_in_files(model, tensors):
     """Tensors by names as files have them: transformers holds the projections of all experts of a layer in two. Those of
     STACKED are so in files, too, and get names of one expert each."""
-    mlp, gate, up, down = EXPERT_NAMES.get(model.config.model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
+    model_type = model.config.get_text_config().model_type
+    mlp, gate, up, down = EXPERT_NAMES.get(model_type, ("mlp", "gate_proj", "up_proj", "down_proj"))
     result = {}
     for name, tensor in tensors.items():
         if ".lora_" in name:
             result[name] = tensor
-        elif model.config.model_type in STACKED and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
+        elif model_type in STACKED and name.endswith(("experts.gate_up_proj", "experts.down_proj")):
             stem, kind = name.rsplit(".", 1)
             result |= {f"{stem}.{e}.{kind}.weight": own for e, own in enumerate(tensor)}
         elif ".mlp.experts." in name or ".feed_forward.experts." in name or ".mixer.experts." in name:

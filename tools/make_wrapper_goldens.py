@@ -39,6 +39,15 @@ def specs():
     mistral3 = Mistral3Config(
         text_config=dict(**TEXT, model_type="mistral", num_key_value_heads=2, sliding_window=6, rope_parameters=PLAIN),
         vision_config=dict(**TOWER, head_dim=4), image_token_index=goldens.VOCAB - 1)
+    # Latent attention, and experts that files stack.
+    mistral4 = Mistral3Config(
+        text_config=dict(**TEXT, model_type="mistral4", num_key_value_heads=4, q_lora_rank=12, kv_lora_rank=8, qk_nope_head_dim=8,
+                         qk_rope_head_dim=4, v_head_dim=6, moe_intermediate_size=12, n_routed_experts=4, num_experts_per_tok=2,
+                         first_k_dense_replace=1,
+                         rope_parameters={"rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 4,
+                                          "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0,
+                                          "llama_4_scaling_beta": 0.3}),
+        vision_config=dict(**TOWER, head_dim=4), image_token_index=goldens.VOCAB - 1)
     llava = LlavaConfig(
         text_config=dict(**TEXT, model_type="llama", num_key_value_heads=2, rope_parameters=PLAIN),
         vision_config=dict(**TOWER), image_token_index=goldens.VOCAB - 1)
@@ -62,6 +71,7 @@ def specs():
         "mistral3": (mistral3, torch.bfloat16, {"save_original_format": False}),
         "llava": (llava, torch.float32, {"max_shard_size": "40KB"}),
         "gemma4": (gemma4, torch.bfloat16, {}),
+        "mistral4": (mistral4, torch.bfloat16, {}),
     }
 
 

@@ -76,6 +76,8 @@ void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, cons
     case FreshContent::kLogOfCount:
       for (float& value : values) value = std::log(static_cast<float>(++first));
       return;
+    case FreshContent::kNumber:
+      return std::fill(values.begin(), values.end(), static_cast<float>(p.fresh_number));
     case FreshContent::kByRole:
       break;
   }

@@ -80,11 +80,16 @@ Parameter Layers::named_parameter(ParameterRole role, const std::string& alone, 
           .source = {in_files, shape}};
 }
 
-ValueId Layers::buffer(const std::string& name, const std::string& module, const Shape& shape, FreshContent fresh) {
+Parameter Layers::buffer_parameter(const std::string& name, const std::string& module, const Shape& shape) const {
   Parameter buffer = named_parameter(ParameterRole::kBuffer, name, module, shape);
-  buffer.fresh = fresh;
   buffer.dtype = DType::kF32;
   buffer.trained = false;
+  return buffer;
+}
+
+ValueId Layers::buffer(const std::string& name, const std::string& module, const Shape& shape, FreshContent fresh) {
+  Parameter buffer = buffer_parameter(name, module, shape);
+  buffer.fresh = fresh;
   return add(std::move(buffer)).value();
 }
 

@@ -59,7 +59,10 @@ class Layers {
   // The same with its own name.
   [[nodiscard]] Parameter named_parameter(ParameterRole role, const std::string& name, const std::string& module,
                                           const Shape& shape) const;
-  // Adds a buffer of the model's files, which no training changes, in f32. `fresh`: of a new model.
+  // Returns a buffer of the model's files, which no training changes, in f32, for add().
+  [[nodiscard]] Parameter buffer_parameter(const std::string& name, const std::string& module,
+                                           const Shape& shape) const;
+  // Adds one. `fresh`: of a new model.
   ValueId buffer(const std::string& name, const std::string& module, const Shape& shape,
                  FreshContent fresh = FreshContent::kZeros);
   // Adds a constant that is computed from the config, f32.

@@ -49,6 +49,7 @@ enum class FreshContent : uint8_t {
   kUniform,       // uniform numbers from FreshRange::low to high
   kLogOfUniform,  // logarithms of such numbers
   kLogOfCount,    // logarithms of 1, 2, 3, ...
+  kNumber,        // Parameter::fresh_number everywhere
   kSteps,         // inverse softplus of e^x, at least FreshRange::least, for such numbers x
 };
 
@@ -100,6 +101,7 @@ struct Parameter {
   ParameterSource source;      // nameless where no file of the model's holds it: factors, constants, a new score
   double start_deviation = 0;  // of the normal numbers that a new score starts as
   FreshContent fresh = FreshContent::kByRole;
+  double fresh_number = 0;
   FreshRange fresh_range;
   std::string copy_in_files;    // a tensor that files may hold besides, and must equal the source; or empty
   std::vector<float> content;   // of a constant

@@ -189,7 +189,7 @@ class LayerBuilder {
       return parts_.layers().linear(attention_projection(name, width), x);
     };
     if (layer_.attention.keys_of) return {.q = project("q_proj", queries)};
-    if (layer_.attention.has_gate) {
+    if (layer_.attention.has_gate && layer_.attention.gate_proj.empty()) {
       const int64_t head = layer_.attention.head_dim;
       const std::vector<ValueId> parts =
           ops::split_columns(builder(), project("q_proj", 2 * queries), {head, head}, layer_.attention.heads);
@@ -198,11 +198,31 @@ class LayerBuilder {
     }
     if (!layer_.attention.is_fused) {
       const ValueId q = project("q_proj", queries), k = project("k_proj", keys);
-      return {.q = q, .k = k, .v = layer_.attention.values_are_keys ? k : project("v_proj", keys)};
+      const ValueId v = layer_.attention.values_are_keys ? k : project("v_proj", keys);
+      return {.q = q, .k = k, .v = v, .gate = layer_.attention.has_gate ? gates(x) : kNone};
     }
     const ValueId all = project("qkv_proj", queries + 2 * keys);
     const std::vector<ValueId> parts = ops::split_columns(builder(), all, {queries, keys, keys});
     return {.q = parts[0], .k = parts[1], .v = parts[2]};
+  }
+
+  // Returns the gates that a projection of their own gives, which has no bias.
+  [[nodiscard]] ValueId gates(ValueId x) {
+    LinearLayer gate = attention_projection(layer_.attention.gate_proj, layer_.attention.output_width());
+    gate.bias = false;
+    return parts_.layers().linear(gate, x);
+  }
+
+  // Normalises queries, and keys if there are any, where they have norms.
+  void normalise(AttentionHeads& heads) {
+    const Attention& attention = layer_.attention;
+    if (!attention.head_norm) return;
+    const bool each = *attention.head_norm == HeadNorm::kEachHead;
+    const int64_t queries = each ? attention.head_dim : attention.query_width();
+    const int64_t keys = each ? attention.head_dim : attention.key_width();
+    heads.q = parts_.norm(heads.q, fmt::format("{}.{}", attention_module(), attention.query_norm), queries);
+    if (heads.k != kNone)
+      heads.k = parts_.norm(heads.k, fmt::format("{}.{}", attention_module(), attention.key_norm), keys);
   }
 
   // Returns the heads of x, normalised and rotated.
@@ -210,16 +230,10 @@ class LayerBuilder {
     const Attention& attention = layer_.attention;
     if (attention.latent) return append_latent_heads(parts_, attention, prefix_, x);
     AttentionHeads heads = project_heads(x);
-    if (attention.head_norm) {
-      const bool each = *attention.head_norm == HeadNorm::kEachHead;
-      const int64_t queries = each ? attention.head_dim : attention.query_width();
-      const int64_t keys = each ? attention.head_dim : attention.key_width();
-      heads.q = parts_.norm(heads.q, fmt::format("{}.{}", attention_module(), attention.query_norm), queries);
-      if (heads.k != kNone)
-        heads.k = parts_.norm(heads.k, fmt::format("{}.{}", attention_module(), attention.key_norm), keys);
-    }
+    if (!attention.head_norm_follows_rope) normalise(heads);
     if (attention.normalises_values && heads.v != kNone) heads.v = parts_.plain_norm(heads.v, attention.head_dim);
     if (attention.rope) parts_.rotate(heads, *attention.rope);
+    if (attention.head_norm_follows_rope) normalise(heads);
     if (attention.has_sinks) {
       const std::string module = attention_module();
       heads.sinks =

@@ -21,12 +21,15 @@ inline constexpr std::string_view kSiluNames[] = {"silu", "swish"}, kGeluTanhNam
 
 enum class NormKind : uint8_t { kRms, kLayer };
 
-// The norms of an architecture; those of kLayer have no bias.
+// The norms of an architecture.
 struct NormDefaults {
   NormKind kind = NormKind::kRms;
   std::string_view eps_key = "rms_norm_eps";
   double eps = 1e-6;
   double weight_shift = 0;  // what is added to the weights
+  bool has_bias = false;    // of kLayer
+  // In a new model weights are ones, else what makes the shifted ones.
+  bool starts_as_ones = false;
 };
 
 // The ropes of an architecture, where config.json says nothing, and what it has no say in.
@@ -40,7 +43,9 @@ struct RopeDefaults {
   double proportion = 1;
   ops::RopeLayout layout = ops::RopeLayout::kHalves;
   bool scales_queries = false;       // by llama_4_scaling_beta and the position
+  bool part_is_of_head = false;      // partial_rotary_factor is the share in a head of latent attention's rotated part
   bool only_knows_longrope = false;  // whatever its files call it
+  bool stretches_base = false;       // rope_type "dynamic" means that `alpha` stretches the base (Hunyuan)
 };
 
 struct Architecture {
@@ -86,7 +91,8 @@ namespace architectures {
 extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kPhi3, kGlm4, kMinistral3, kGranite,
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
     kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kGemma4, kGemma4Unified, kGraniteMoe, kGraniteMoeHybrid,
-    kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kNemotronH, kFalconH1, kBamba;
+    kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kAfmoe, kApertus, kNemotron, kHunyuanV1Dense,
+    kMistral4, kNemotronH, kFalconH1, kBamba;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

@@ -299,7 +299,7 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
         "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere, cohere2, mixtral, qwen2_moe, "
         "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3, glm4_moe_lite, gemma4_text, "
         "gemma4_unified_text, granitemoe, granitemoehybrid, minimax_m2, lfm2, lfm2_moe, qwen3_next, qwen3_5_text, "
-        "qwen3_5_moe_text, nemotron_h, falcon_h1 or bamba, got "
+        "qwen3_5_moe_text, afmoe, apertus, nemotron, hunyuan_v1_dense, mistral4, nemotron_h, falcon_h1 or bamba, got "
         "none; add it");
 }
 
@@ -314,7 +314,8 @@ TEST_CASE("what is not supported is refused by name") {
         "DeepseekV3ForCausalLM, Glm4MoeLiteForCausalLM, Gemma4ForCausalLM, Gemma4UnifiedForCausalLM, "
         "GraniteMoeForCausalLM, GraniteMoeHybridForCausalLM, MiniMaxM2ForCausalLM, Lfm2ForCausalLM, "
         "Lfm2MoeForCausalLM, Qwen3NextForCausalLM, "
-        "Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, NemotronHForCausalLM, FalconH1ForCausalLM or "
+        "Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, AfmoeForCausalLM, ApertusForCausalLM, NemotronForCausalLM, "
+        "HunYuanDenseV1ForCausalLM, Mistral4ForCausalLM, NemotronHForCausalLM, FalconH1ForCausalLM or "
         "BambaForCausalLM, got 'FalconForCausalLM'; "
         "use a model of one of "
         "these");

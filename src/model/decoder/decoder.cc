@@ -149,7 +149,8 @@ class Decoder final : public TextModel {
     if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
     if (!score) named_router_coef = config_.named_router_coef;
     wrapper = config_.wrapper;
-    fresh = {config_.initializer_range, 1 - config_.architecture->norm.weight_shift, config_.padding_idx};
+    const NormDefaults& norm = config_.architecture->norm;
+    fresh = {config_.initializer_range, norm.starts_as_ones ? 1 : 1 - norm.weight_shift, config_.padding_idx};
   }
 
   [[nodiscard]] ModelGraph build(Builder& builder, const ModelOptions& options) const override;

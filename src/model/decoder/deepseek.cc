@@ -1,5 +1,5 @@
-// DeepSeek V2 and V3, and GLM-4.7-Flash, which has V3's layers: latent attention, feed-forwards in the first layers and
-// mixtures behind them.
+// DeepSeek V2 and V3, and GLM-4.7-Flash and Mistral Small 4, which have V3's layers: latent attention, feed-forwards in
+// the first layers and mixtures behind them.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -76,6 +76,19 @@ void check_every_layer(const JsonField& json) {
     throw json["moe_layer_freq"].bad("1", "use a model that has a mixture in every layer behind the dense ones");
 }
 
+// Routers score by a softmax; of groups, which are by default one, the two best experts count.
+Mixture read_mistral4_mixture(const JsonField& json) {
+  Mixture mixture = read_mixture(json, "moe_intermediate_size");
+  mixture.route.normalises = json["norm_topk_prob"].boolean_or(true);
+  mixture.route.epsilon = mixture.route.normalises ? 1e-20 : 0;
+  read_route_scale(json, mixture);
+  read_route_groups(json, 2, mixture);
+  read_shared_experts(json, mixture);
+  mixture.stacked.emplace();
+  mixture.targets_mean_experts = false;
+  return mixture;
+}
+
 // Routers score by a softmax; of groups the best expert counts.
 Mixture read_v2_mixture(const JsonField& json) {
   constexpr std::string_view kGreedy = "greedy", kInGroups = "group_limited_greedy";
@@ -109,6 +122,12 @@ void read_deepseek_v3(const JsonField& json, DecoderConfig& config) {
   require(json, {"n_routed_experts", "n_shared_experts", "n_group", "topk_group", "routed_scaling_factor",
                  "first_k_dense_replace"});
   set_mixtures_behind_dense(json, read_grouped_mixture(json), config);
+}
+
+void read_mistral4(const JsonField& json, DecoderConfig& config) {
+  read_latent_attention(json, {.q_lora_rank = 1024, .kv_lora_rank = 256, .qk_nope_head_dim = 64}, config);
+  require(json, {"rope_parameters", "n_routed_experts"});
+  set_mixtures_behind_dense(json, read_mistral4_mixture(json), config, "first_k_dense_replace", 0);
 }
 
 // Layers are dense or sparse by a list; where there is none, the first is dense.
@@ -177,5 +196,17 @@ const Architecture kGlm4MoeLite{.name = "Glm4MoeLiteForCausalLM",
                                 .rope = kPairs,
                                 .read = read_glm4_moe_lite,
                                 .gguf = deepseek2("")};
+
+// Mistral Small 4, whose queries grow with the logarithm of their position.
+const Architecture kMistral4{
+    .name = "Mistral4ForCausalLM",
+    .model_type = "mistral4",
+    .default_kv_heads = 32,
+    .default_head_dim = 128,
+    .default_max_position_embeddings = 1048576,
+    .default_pad_token_id = 11,
+    .rope = {.layout = ops::RopeLayout::kPairs, .scales_queries = true, .part_is_of_head = true},
+    .read = read_mistral4,
+    .default_sizes = {131072, 4096, 12288, 36, 32}};
 
 }  // namespace spillway::architectures

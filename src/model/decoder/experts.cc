@@ -179,6 +179,7 @@ class MixtureBuilder {
     weight.tensor = {.name = fmt::format("{}{}.weight", tensors_, tensor_name),
                      .shape = shape,
                      .has_old_name = mixture_.targets_mean_experts};
+    if (mixture_.router_starts_as_zeros) weight.fresh = FreshContent::kZeros;
     const MixtureTensor tensor = weight.tensor;
     if (mixture_.router_is_f32) weight.dtype = DType::kF32;
     const ValueId w = layers.add(std::move(weight)).value();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "model/decoder/layer.h"
@@ -22,6 +23,11 @@ class FeedForwardPart {
   [[nodiscard]] LinearLayer down_projection() const;
 
  private:
+  // Returns the activation of what has no gate.
+  [[nodiscard]] ValueId activated(ValueId x) const;
+  // Return a number of the activation, f32 [1] if it is not trained. `fresh`: in a new model.
+  [[nodiscard]] ValueId trained_number(std::string_view name, double fresh) const;
+  [[nodiscard]] ValueId fixed_number(std::string_view name, double fresh) const;
   [[nodiscard]] LinearLayer projection(std::string_view name, int64_t in, int64_t out) const;
 
   DecoderParts& parts_;

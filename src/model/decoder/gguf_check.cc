@@ -65,6 +65,8 @@ class Check {
       refuse("tie_word_embeddings", family_.head == GgufHead::kTied ? "true" : "false",
              config_.tie_word_embeddings ? "true" : "false");
     }
+    if (!family_.embedding_scale_key.empty() && config_.embedding_scale == 1)
+      refuse(family_.embedding_scale_key, "true", "false");
     if (family_.windows == GgufWindows::kUnread && is_window(config_, config_.layers.front())) {
       log_warning("{}: sliding_window: llama.cpp reads {} and lets all tokens see those before them all the same",
                   where_, longest_window(config_));
@@ -240,8 +242,8 @@ class Check {
     const ops::RouteOptions& route = mixture.route;
     if (!family.states_scale && route.score != ops::RouteScore::kSoftmaxOfChosen &&
         route.normalises != family.normalises)
-      refuse("norm_topk_prob", family.normalises ? "true" : "false", route.normalises ? "true" : "false");
-    if (!family.states_scale && route.scale != 1) refuse("routed_scaling_factor", "1", fmt::format("{}", route.scale));
+      refuse(family.norm_key, family.normalises ? "true" : "false", route.normalises ? "true" : "false");
+    if (!family.states_scale && route.scale != 1) refuse(family.scale_key, "1", fmt::format("{}", route.scale));
     if (route.groups > 1 && (!family.states_groups || route.best_of_group != 2))
       refuse("n_group, topk_method", "one group, or scores of groups by their two best experts",
              fmt::format("{} groups", route.groups));

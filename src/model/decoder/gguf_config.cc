@@ -132,6 +132,7 @@ void GgufConfigMaker::add_tokens() {
 void GgufConfigMaker::add_keys() {
   for (const GgufKey& key : family_.keys)
     if (const double* value = find_real(key.gguf)) config_[std::string(key.config)] = shortest_number(*value);
+  if (!family_.embedding_scale_key.empty()) config_[std::string(family_.embedding_scale_key)] = true;
   // The scale of scores is no key of llama.cpp's files, which derives it; only Gemma's configs name it.
   if (family_.layers_of_wide_scale > 0) {
     const bool is_wide = config_["num_hidden_layers"] == family_.layers_of_wide_scale;

@@ -120,7 +120,7 @@ void GgufConfigMaker::add_mixture() {
   config_[std::string(mixture.used)] = positive("expert_used_count");
   if (mixture.states_inner_width) config_[std::string(mixture.inner)] = positive("expert_feed_forward_length");
   if (mixture.shared == GgufShared::kCount) {
-    config_["n_shared_experts"] = file_.get<int64_t>(key_of("expert_shared_count"));
+    config_[std::string(mixture.shared_key)] = file_.get<int64_t>(key_of("expert_shared_count"));
   } else if (file_.find<int64_t>(key_of("expert_shared_feed_forward_length")) != nullptr) {
     config_["shared_expert_intermediate_size"] = positive("expert_shared_feed_forward_length");
   }
@@ -133,14 +133,14 @@ void GgufConfigMaker::add_mixture() {
 
 void GgufConfigMaker::add_routing() {
   const GgufMixture& mixture = family_.mixture;
-  config_["norm_topk_prob"] = mixture.states_scale ? is_set("expert_weights_norm") : mixture.normalises;
+  config_[std::string(mixture.norm_key)] = mixture.states_scale ? is_set("expert_weights_norm") : mixture.normalises;
   if (mixture.states_groups) {
     config_["n_group"] = positive_or("expert_group_count", 1);
     config_["topk_group"] = positive_or("expert_group_used_count", 1);
   }
   if (!mixture.states_scale) return;
   const double scale = real_or("expert_weights_scale", 1);
-  config_["routed_scaling_factor"] = scale == 0 ? 1 : scale;  // llama.cpp takes 0 for none
+  config_[std::string(mixture.scale_key)] = scale == 0 ? 1 : scale;  // llama.cpp takes 0 for none
 }
 
 }  // namespace spillway

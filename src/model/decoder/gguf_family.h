@@ -89,6 +89,9 @@ struct GgufMixture {
   bool states_groups = false;  // n_group and topk_group, where the two best experts count for a group
   bool needs_choice_bias = false;
   bool keeps_gate_up = false;  // gates and ups of experts stay one tensor
+  // config.json's keys of what is above: of the factor, of whether weights are normalised, of the shared experts'
+  // count.
+  std::string_view scale_key = "routed_scaling_factor", norm_key = "norm_topk_prob", shared_key = "n_shared_experts";
 };
 
 struct GgufFamily {
@@ -118,6 +121,8 @@ struct GgufFamily {
   std::span<const GgufKey> keys{};
   std::span<const GgufZero> zeros{};
   std::string_view head_norm_key{};  // config.json's, which says whether heads have norms
+  // config.json's, which says whether the embedding's rows are scaled by sqrt(hidden_size); llama.cpp always scales.
+  std::string_view embedding_scale_key{};
 };
 
 }  // namespace spillway

@@ -67,9 +67,12 @@ void GgufWeightList::add_heads(const Attention& attention) {
   const int64_t queries = attention.query_width(), keys = attention.key_width(), hidden = config_.hidden_size;
   const bool bias = attention.qkv_bias;
   if (attention.is_fused) return linear("attn_qkv", "self_attn.qkv_proj", queries + 2 * keys, hidden, bias);
-  linear("attn_q", "self_attn.q_proj", attention.has_gate ? 2 * queries : queries, hidden, bias, attention.heads);
+  const bool own_gate = !attention.gate_proj.empty();
+  linear("attn_q", "self_attn.q_proj", attention.has_gate && !own_gate ? 2 * queries : queries, hidden, bias,
+         attention.heads);
   linear("attn_k", "self_attn.k_proj", keys, hidden, bias, attention.kv_heads);
   if (!attention.values_are_keys) linear("attn_v", "self_attn.v_proj", keys, hidden, bias);
+  if (own_gate) linear("attn_gate", fmt::format("self_attn.{}", attention.gate_proj), queries, hidden, false);
 }
 
 // llama.cpp multiplies queries by the part of kv_b_proj that makes keys, and what heads see by the part that makes
@@ -140,7 +143,9 @@ GgufWeight& GgufWeightList::add(std::string_view gguf, std::string_view name, co
 }
 
 void GgufWeightList::norm(std::string_view gguf, std::string_view module, int64_t width, float shift) {
-  if (!module.empty()) add(fmt::format("{}.weight", gguf), fmt::format("{}.weight", module), {width}).shift = shift;
+  if (module.empty()) return;
+  add(fmt::format("{}.weight", gguf), fmt::format("{}.weight", module), {width}).shift = shift;
+  if (config_.architecture->norm.has_bias) add(fmt::format("{}.bias", gguf), fmt::format("{}.bias", module), {width});
 }
 
 void GgufWeightList::linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,

@@ -28,7 +28,8 @@ class LatentBuilder {
     AttentionHeads rotated{.q = q[1], .k = latent[1]};
     parts_.rotate(rotated, *attention_.rope);
     const ValueId shared = ops::repeat_columns(builder(), rotated.k, heads);
-    return {.q = ops::join_columns(builder(), {q[0], rotated.q}, {plain, latent_.rotated}, heads),
+    const ValueId still = parts_.grown(q[0], plain, *attention_.rope);
+    return {.q = ops::join_columns(builder(), {still, rotated.q}, {plain, latent_.rotated}, heads),
             .k = ops::join_columns(builder(), {kv[0], shared}, {plain, latent_.rotated}, heads),
             .v = widened(kv[1])};
   }

@@ -28,7 +28,7 @@ struct LayerNorms {
   std::string_view after_dense{}, before_mixture{}, after_mixture{};
 };
 
-// The norms of queries and keys, which precede their rotation.
+// The norms of queries and keys.
 enum class HeadNorm : uint8_t {
   kEachHead,  // the weight is one head wide, and all heads share it (Qwen3)
   kAllHeads,  // all heads of a token are one row (OLMo 2)
@@ -52,6 +52,7 @@ struct Attention {
   double soft_cap = 0;                         // of scaled scores; 0: none
   double input_scale = 1, output_scale = 1;    // of what it reads and of what it adds to the stream (Falcon-H1)
   std::optional<HeadNorm> head_norm;           // empty: queries and keys have no norms
+  bool head_norm_follows_rope = false;         // else it precedes their rotation (Hunyuan)
   bool is_fused = false;                       // qkv_proj is q_proj, k_proj and v_proj below each other (Phi-3)
   bool qkv_bias = false, output_bias = false;  // of q_proj, k_proj and v_proj; of o_proj
   bool has_sinks = false;                      // a learned logit of each head joins its softmaxes (gpt-oss)
@@ -59,6 +60,8 @@ struct Attention {
   bool normalises_values = false;              // each head of values has a norm without a weight (Gemma 4)
   // q_proj gives each head's query and then a gate, by whose sigmoid what the head sees is multiplied (Qwen3-Next).
   bool has_gate = false;
+  // The projection of these gates, where q_proj does not give them (AFMoE). REQUIRES: has_gate.
+  std::string_view gate_proj{};
   std::optional<LatentHeads> latent;  // then kv_heads equals heads
   // The layer before this one whose keys and values it attends to, with heads of the same size; it has no projections
   // of its own for them then, and no states (Gemma 4). Empty: its own. REQUIRES: neither fused nor gated.
@@ -134,7 +137,7 @@ struct GatedDelta {
   [[nodiscard]] int64_t value_width() const { return heads.value_heads * heads.value_dim; }
 };
 
-enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared };
+enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared, kXielu };
 
 struct FeedForward {
   int64_t inner = 0;  // intermediate_size
@@ -182,8 +185,9 @@ struct Mixture {
   std::optional<FusedExperts> fused;
   std::optional<StackedExperts> stacked;
   std::optional<RouterScales> router_scales;
-  bool router_is_linear = false;  // PEFT and quantisation see a linear layer in the router
-  bool router_is_f32 = false;     // its weights are f32 in models of all dtypes
+  bool router_is_linear = false;        // PEFT and quantisation see a linear layer in the router
+  bool router_is_f32 = false;           // its weights are f32 in models of all dtypes
+  bool router_starts_as_zeros = false;  // in a new model; else as normal numbers
   Activation activation = Activation::kSilu;
   bool targets_mean_experts = true;  // PEFT takes target names of projections, and all-linear, for experts, too
   // The names of its modules inside the layer, the path inside it of the buffer that the choice adds to scores, if it

@@ -81,9 +81,7 @@ void read_lfm2_moe(const JsonField& json, DecoderConfig& config) {
   mixture.up_proj = "w3";
   mixture.down_proj = "w2";
   if (json["use_expert_bias"].boolean_or(true)) mixture.choice_bias = "expert_bias";
-  const auto layers = std::ssize(config.layers);
-  for (int64_t layer = json["num_dense_layers"].integer_or(2, 0, layers); layer < layers; ++layer)
-    nth(config.layers, layer).replace_feed_forward(mixture);
+  set_mixtures_behind_dense(json, mixture, config, "num_dense_layers", 2);
 }
 
 constexpr DecoderLayer kLayer{

@@ -54,8 +54,8 @@ Mixture read_mixture(const JsonField& json, std::string_view inner_key, std::str
                     mixture.experts, mixture.route.top_k);
 }
 
-void read_route_scale(const JsonField& json, Mixture& mixture) {
-  mixture.route.scale = json["routed_scaling_factor"].real_or(1, kMinRouteScale, kMaxRouteScale);
+void read_route_scale(const JsonField& json, Mixture& mixture, std::string_view key) {
+  mixture.route.scale = json[key].real_or(1, kMinRouteScale, kMaxRouteScale);
 }
 
 void read_route_groups(const JsonField& json, int64_t best_of_group, Mixture& mixture) {
@@ -65,8 +65,8 @@ void read_route_groups(const JsonField& json, int64_t best_of_group, Mixture& mi
   check_groups(json, mixture);
 }
 
-void read_shared_experts(const JsonField& json, Mixture& mixture) {
-  mixture.shared_inner = mixture.inner * json["n_shared_experts"].integer_or(1, 0, ops::kMaxExperts);
+void read_shared_experts(const JsonField& json, Mixture& mixture, std::string_view key, int64_t missing) {
+  mixture.shared_inner = mixture.inner * json[key].integer_or(missing, 0, ops::kMaxExperts);
   mixture.shared_expert = "shared_experts";
 }
 
@@ -99,9 +99,10 @@ void set_mixtures_by_step(const JsonField& json, const Mixture& mixture, Decoder
   }
 }
 
-void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, DecoderConfig& config) {
+void set_mixtures_behind_dense(const JsonField& json, const Mixture& mixture, DecoderConfig& config,
+                               std::string_view key, int64_t missing) {
   const auto layers = std::ssize(config.layers);
-  for (int64_t layer = json["first_k_dense_replace"].integer_or(1, 0, layers); layer < layers; ++layer)
+  for (int64_t layer = json[key].integer_or(std::min<int64_t>(missing, layers), 0, layers); layer < layers; ++layer)
     nth(config.layers, layer).replace_feed_forward(mixture);
 }
 

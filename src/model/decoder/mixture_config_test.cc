@@ -184,6 +184,36 @@ TEST_CASE("heads of latent attention are as wide as their keys, and rope turns t
   CHECK(lite.layers[0].attention.latent->query_rank == 20);
 }
 
+TEST_CASE("Mistral Small 4's groups are told by their two best experts, and its whole queries grow") {
+  const DecoderConfig config = read_decoder_config(kGoldenModels / "mistral4");
+  CHECK(config.architecture == &architectures::kMistral4);
+  CHECK(mixtures_of(config) == std::vector<bool>{false, true});
+  const Mixture& mixture = *config.layers[1].mixture;
+  CHECK(mixture.stacked);
+  CHECK(mixture.route.score == ops::RouteScore::kSoftmax);
+  CHECK(mixture.route.best_of_group == 2);
+  CHECK(mixture.route.scale == 1.7);
+  CHECK(config.ropes[0].partial_rotary_factor == 1);
+  CHECK(config.ropes[0].llama_4_scaling_beta == 0.3);
+  CHECK(count_ops(graph_of_tiny("mistral4"), "rope") == 2 * 3);
+}
+
+TEST_CASE("a part of Mistral Small 4's heads that is not its rotated one is refused") {
+  const auto error_of = [](const json& rope) {
+    json all = {{"n_routed_experts", 8},    {"num_experts_per_tok", 2}, {"moe_intermediate_size", 20},
+                {"num_attention_heads", 4}, {"num_key_value_heads", 4}, {"rope_parameters", rope}};
+    return config_error(all, "Mistral4ForCausalLM");
+  };
+  json rope = {{"rope_type", "default"}, {"llama_4_scaling_beta", 0.1}, {"original_max_position_embeddings", 8192}};
+  CHECK(error_of(rope).empty());
+  rope["partial_rotary_factor"] = 0.5;
+  CHECK(error_of(rope).empty());
+  rope["partial_rotary_factor"] = 0.25;
+  CHECK(
+      has(error_of(rope), "partial_rotary_factor] expected qk_rope_head_dim / (qk_nope_head_dim + qk_rope_head_dim)"));
+  CHECK(has(error_of(nullptr), "llama_4_scaling_beta"));
+}
+
 TEST_CASE("latent attention and routers that are not computed are refused by the key") {
   const auto error_of = [](const json& changes) {
     json all = {{"model_type", "deepseek_v3"},

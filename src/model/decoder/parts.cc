@@ -60,6 +60,12 @@ DecoderParts::DecoderParts(Layers& layers, const DecoderConfig& config, const Ro
           rotation(i == 0 ? "rope.inv_freq" : "rope.local_inv_freq", config.ropes[i], layer.attention.rope_dim());
     }
   }
+  for (const DecoderLayer& layer : config.layers) {
+    const Attention& attention = layer.attention;
+    if (still_ != kNone || !attention.latent || !config.architecture->rope.scales_queries) continue;
+    const int64_t pairs = (attention.head_dim - attention.latent->rotated) / 2;
+    still_ = layers.constant("rope.still", make_vector<float>(pairs, 0.0F));
+  }
   for (const DecoderLayer& layer : config.layers)
     if (layer.attention.normalises_values) add_ones(layer.attention.head_dim);
   for (const DecoderLayer& layer : config.layers) {
@@ -138,7 +144,10 @@ ValueId DecoderParts::norm(ValueId x, const std::string& module, int64_t width, 
   Parameter parameter = layers_.base_parameter(ParameterRole::kNorm, module, {width});
   parameter.is_called_norm = is_called_norm(module);
   const ValueId weight = layers_.add(std::move(parameter)).value();
-  if (norm.kind == NormKind::kLayer) return ops::layer_norm(layers_.builder(), x, weight, kNone, eps);
+  if (norm.kind == NormKind::kLayer) {
+    const ValueId bias = norm.has_bias ? layers_.weight(ParameterRole::kBias, module, {width}) : kNone;
+    return ops::layer_norm(layers_.builder(), x, weight, bias, eps, norm.weight_shift);
+  }
   return ops::rms_norm(layers_.builder(), x, weight, eps, norm.weight_shift);
 }
 
@@ -160,13 +169,21 @@ void DecoderParts::rotate(AttentionHeads& heads, size_t rope) {
   const auto rotated = [&](ValueId x, const ops::RopeOptions& options) {
     return ops::rope(layers_.builder(), x, inputs_.positions, rotation.inv_freq, options, rotation.by_length);
   };
-  ops::RopeOptions of_queries = rotation.options;
-  if (config_.architecture->rope.scales_queries) {
-    of_queries.growth = config.llama_4_scaling_beta;
-    of_queries.growth_length = config.original_max_position_embeddings;
-  }
-  heads.q = rotated(heads.q, of_queries);
+  heads.q = rotated(heads.q, of_queries(rotation.options, config));
   if (heads.k != kNone) heads.k = rotated(heads.k, rotation.options);
+}
+
+ops::RopeOptions DecoderParts::of_queries(ops::RopeOptions options, const RopeConfig& rope) const {
+  if (!config_.architecture->rope.scales_queries) return options;
+  options.growth = rope.llama_4_scaling_beta;
+  options.growth_length = rope.original_max_position_embeddings;
+  return options;
+}
+
+ValueId DecoderParts::grown(ValueId x, int64_t width, size_t rope) {
+  if (still_ == kNone) return x;
+  return ops::rope(layers_.builder(), x, inputs_.positions, still_,
+                   of_queries({.head_size = width}, config_.ropes[rope]));
 }
 
 ValueId DecoderParts::join(ValueId residual, ValueId branch) {

@@ -64,6 +64,9 @@ class DecoderParts {
   [[nodiscard]] ValueId plain_norm(ValueId x, int64_t width);
   // Rotates queries, and keys if there are any, by their positions: DecoderConfig::ropes[rope].
   void rotate(AttentionHeads& heads, size_t rope);
+  // Returns the parts of queries that latent attention does not rotate, [T, heads * width], which grow with their
+  // positions as those that it rotates do; x where they do not grow.
+  [[nodiscard]] ValueId grown(ValueId x, int64_t width, size_t rope);
   // Returns residual + residual_scale * branch.
   [[nodiscard]] ValueId join(ValueId residual, ValueId branch);
 
@@ -97,11 +100,14 @@ class DecoderParts {
     ops::RopeByLength by_length;
   };
   [[nodiscard]] Rotation rotation(std::string name, const RopeConfig& rope, int64_t head_dim);
+  // Makes the options of queries, which may grow, of those of keys.
+  [[nodiscard]] ops::RopeOptions of_queries(ops::RopeOptions options, const RopeConfig& rope) const;
 
   Layers& layers_;
   const DecoderConfig& config_;
   RotationInputs inputs_;
   std::vector<std::optional<Rotation>> rotations_;  // of config.ropes; empty where no layer is rotated by it
+  ValueId still_ = kNone;                           // the angles of what grows and is not rotated: zeros
   std::map<int64_t, ValueId> ones_;                 // the weights of plain norms, by their width
   ValueId embedding_ = kNone;
   std::vector<ValueId> layer_inputs_;

@@ -20,8 +20,15 @@ constexpr double kMinTheta = 1, kMaxTheta = 1e30;
 constexpr double kMinFactor = 1e-6, kMaxFactor = 1e6;
 constexpr std::string_view kFull = "full_attention", kSliding = "sliding_attention";
 
+// Returns true where `alpha` stretches the base, which transformers goes by if it is not 0.
+bool has_stretched_base(const JsonField& rope, const Architecture& architecture) {
+  return architecture.rope.stretches_base && rope["rope_type"].string_or(rope["type"].string_or("")) == "dynamic" &&
+         rope["alpha"].real_or(0, 0, kMaxFactor) != 0;
+}
+
 RopeType rope_type_of(const JsonField& rope, const Architecture& architecture) {
   const std::string type = rope["rope_type"].string_or(rope["type"].string_or("default"));
+  if (has_stretched_base(rope, architecture)) return RopeType::kDefault;
   if (type == "default") return RopeType::kDefault;
   // Phi-3's first files say "su", or "yarn".
   if (type == "longrope" || (architecture.rope.only_knows_longrope && (type == "su" || type == "yarn")))
@@ -133,6 +140,15 @@ void read_longrope(const RopePlace& place, RopeConfig& rope) {
   rope.attention_factor = place.inner["attention_factor"].real_or(implied, kMinFactor, kMaxFactor);
 }
 
+// Throws InputError for another share of a head than that of the part of latent attention that is rotated.
+void check_rotated_part(const RopePlace& place, const JsonField& share) {
+  const double rotated = static_cast<double>(place.head_dim);
+  const double whole = static_cast<double>(place.config.layers.front().attention.head_dim);
+  if (share.real_or(rotated / whole, 0, 1) != rotated / whole)
+    throw share.bad(fmt::format("qk_rope_head_dim / (qk_nope_head_dim + qk_rope_head_dim) = {}", rotated / whole),
+                    "leave it out, or correct it");
+}
+
 void read_part(const RopePlace& place, RopeConfig& rope) {
   constexpr std::string_view kKey = "partial_rotary_factor";
   const Architecture& architecture = place.architecture;
@@ -140,6 +156,7 @@ void read_part(const RopePlace& place, RopeConfig& rope) {
   double missing = architecture.rope.partial_rotary_factor;
   if (const JsonField turning = place.json["rotary_dim"]; architecture.rope.has_rotary_dim && !turning.is_null())
     missing = static_cast<double>(turning.integer(2, place.head_dim)) / static_cast<double>(place.head_dim);
+  if (architecture.rope.part_is_of_head) return check_rotated_part(place, at[kKey]);
   rope.partial_rotary_factor = at[kKey].real_or(missing, 0, 1);
   if (rope.type == RopeType::kProportional) return;
   if (!architecture.rope.is_partial && rope.partial_rotary_factor != 1) {
@@ -164,6 +181,10 @@ RopeConfig read_rope(const RopePlace& place, double theta) {
   RopeConfig rope;
   rope.type = rope_type_of(place.inner, place.architecture);
   rope.theta = place.inner["rope_theta"].real_or(theta, kMinTheta, kMaxTheta);
+  if (has_stretched_base(place.inner, place.architecture)) {
+    const auto size = static_cast<double>(place.head_dim);
+    rope.theta *= std::pow(place.inner["alpha"].real(kMinFactor, kMaxFactor), size / (size - 2));
+  }
   read_part(place, rope);
   switch (rope.type) {
     case RopeType::kDefault:

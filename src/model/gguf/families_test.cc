@@ -156,7 +156,7 @@ std::string refusal_of(const std::string& name, const std::string& patch) {
 }  // namespace
 
 TEST_CASE("each family's file has the tensors and the metadata that llama.cpp's converter writes") {
-  REQUIRE(family_goldens().size() == 41);
+  REQUIRE(family_goldens().size() == 44);
   for (const auto& [name, family] : family_goldens().items()) {
     INFO(name);
     const TemporaryFolder folder;
@@ -305,6 +305,14 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
       {"gemma4", R"({"rope_parameters": {"full_attention": {"factor": 2.0}}})",
        "rope_parameters.full_attention.factor"},
       {"gemma4", R"({"final_logit_softcapping": null})", "final_logit_softcapping"},
+      {"afmoe", R"({"mup_enabled": false})", "mup_enabled"},
+      {"afmoe",
+       R"({"layer_types": ["sliding_attention", "full_attention", "sliding_attention", "full_attention",)"
+       R"("sliding_attention"]})",
+       "layer_types"},
+      {"nemotron", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
+      {"nemotron", R"({"rope_parameters": {"rope_type": "linear", "factor": 2.0}})", "rope_scaling.rope_type"},
+      {"hunyuan_v1_dense", R"({"attention_bias": true})", "attention_bias"},
       {"minimax_m2", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
       {"qwen3", yarn + R"("beta_fast": 64.0}})", "rope_scaling.beta_fast, beta_slow"},
       {"qwen3", yarn + R"("attention_factor": 2.0}})", "rope_scaling.attention_factor"},

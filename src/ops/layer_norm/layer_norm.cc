@@ -8,6 +8,7 @@
 #include "ops/check.h"
 #include "ops/layer_norm/operands.h"
 #include "ops/optional_kernel.h"
+#include "ops/real_or.h"
 
 namespace spillway::ops {
 
@@ -116,6 +117,8 @@ void vjp(VjpContext& context) {
   Attributes attributes{{"scale", context.attributes().integer("scale")},
                         {"shift", context.attributes().integer("shift")},
                         {"wants_sums", int64_t{wants_any}}};
+  if (const double weight_shift = real_or(context.attributes(), "weight_shift", 0); weight_shift != 0)
+    attributes.add("weight_shift", weight_shift);
   if (!is_modulated && wants_any) {
     attributes.add("weight_dtype", dtype_of(kWeight));
     attributes.add("bias_dtype", dtype_of(kBias));
@@ -143,9 +146,10 @@ const OpDef kLayerNorm{.name = "layer_norm",
 }  // namespace
 }  // namespace layer_norm_op
 
-ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps) {
-  return builder.append(layer_norm_op::kLayerNorm, {x, weight, bias, kNone, kNone},
-                        {{"eps", eps}, {"scale", layer_norm_op::kNoPart}, {"shift", layer_norm_op::kNoPart}})[0];
+ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps, double weight_shift) {
+  Attributes attributes{{"eps", eps}, {"scale", layer_norm_op::kNoPart}, {"shift", layer_norm_op::kNoPart}};
+  if (weight_shift != 0) attributes.add("weight_shift", weight_shift);
+  return builder.append(layer_norm_op::kLayerNorm, {x, weight, bias, kNone, kNone}, std::move(attributes))[0];
 }
 
 ValueId modulated_layer_norm(Builder& builder, ValueId x, const Modulation& modulation, const ScaleAndShift& parts,

@@ -10,8 +10,10 @@ namespace spillway::ops {
 // once together with the rest. The result may take the place of x. The second output of the operation, f32 [T, 2], the
 // mean and 1 / sqrt(variance + eps) of each row, is for the backward.
 
-// Returns normal * weight + bias: [D], both f32 or both bf16. The bias may be kNone (Cohere), or both: returns normal.
-[[nodiscard]] ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps);
+// Returns normal * (weight_shift + weight) + bias: [D], both f32 or both bf16. The bias may be kNone (Cohere), or both:
+// returns normal. The shift is for weights that are kept as their difference from it (Nemotron's, 1).
+[[nodiscard]] ValueId layer_norm(Builder& builder, ValueId x, ValueId weight, ValueId bias, double eps,
+                                 double weight_shift = 0);
 
 // The parts of a modulation that scale and shift.
 struct ScaleAndShift {

@@ -58,7 +58,7 @@ void norm_row(const X* x, RowStatistics row, const RowFactors<W>& factors, int64
     Vector v = hn::Mul(hn::Sub(load_up_to(x + i, left), constant(row.mean)), constant(row.rstd));
     if (factors.weight != nullptr) {
       const Vector bias = factors.bias == nullptr ? zero() : load_up_to(factors.bias + i, left);
-      v = hn::MulAdd(v, load_up_to(factors.weight + i, left), bias);
+      v = hn::MulAdd(v, hn::Add(load_up_to(factors.weight + i, left), constant(factors.weight_shift)), bias);
     }
     if (factors.scale != nullptr) {
       const Vector scale = hn::Add(load_up_to(factors.scale + i, left), constant(1));
@@ -79,7 +79,7 @@ void layer_norm(const KernelArgs& args) {
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(weight.dtype, [&]<typename W>(W*) {
       args.threads->parallel_for(x.shape[0], row_grain(width), [&](int64_t begin, int64_t end, int) {
-        auto factors = factors_of<W>(weight, args.inputs[kBias]);
+        auto factors = factors_of<W>(weight, args.inputs[kBias], args.attributes);
         for (int64_t row = begin; row < end; ++row) {
           const int64_t sequence = modulation.blocks.sequence_of(row);
           factors.scale = modulation.part_of(sequence, scale);
@@ -111,7 +111,8 @@ struct GradRow {
   // Returns the gradient, zero past the end, as dy is.
   HWY_INLINE Vector gradient(int64_t i) const {
     Vector g = load_up_to(dy + i, width - i);
-    if (factors.weight != nullptr) g = hn::Mul(g, load_up_to(factors.weight + i, width - i));
+    if (factors.weight != nullptr)
+      g = hn::Mul(g, hn::Add(load_up_to(factors.weight + i, width - i), constant(factors.weight_shift)));
     if (factors.scale != nullptr) g = hn::Mul(g, hn::Add(load_up_to(factors.scale + i, width - i), constant(1)));
     return g;
   }
@@ -152,13 +153,14 @@ void layer_norm_grad_block(const KernelArgs& args, const ModulationRows& modulat
   const int64_t scale = args.attributes.integer("scale");
   for (int64_t token = block.begin; token < block.end; ++token) {
     const int64_t at = token * width;
-    const GradRow<X, W> row{
-        .x = args.inputs[kGradX].as<X>() + at,
-        .dy = args.inputs[kGradDy].as<X>() + at,
-        .addend = addend == nullptr ? nullptr : addend + at,
-        .row = {statistics[2 * token], statistics[2 * token + 1]},
-        .factors = {.weight = args.inputs[kGradWeight].as<W>(), .scale = modulation.part_of(block.sequence, scale)},
-        .width = width};
+    const GradRow<X, W> row{.x = args.inputs[kGradX].as<X>() + at,
+                            .dy = args.inputs[kGradDy].as<X>() + at,
+                            .addend = addend == nullptr ? nullptr : addend + at,
+                            .row = {statistics[2 * token], statistics[2 * token + 1]},
+                            .factors = {.weight = args.inputs[kGradWeight].as<W>(),
+                                        .scale = modulation.part_of(block.sequence, scale),
+                                        .weight_shift = weight_shift_of(args.attributes)},
+                            .width = width};
     row.run(args.outputs[0].as<X>() + at, products, sums);
   }
 }

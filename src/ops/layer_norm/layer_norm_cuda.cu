@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kThreads)
       cuda::Floats<kWidth> b = {};
       if (factors.bias != nullptr) b = cuda::load(factors.bias, span);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) v[i] = v[i] * w[i] + b[i];
+      for (int i = 0; i < kWidth; ++i) v[i] = v[i] * (w[i] + factors.weight_shift) + b[i];
     }
     if (factors.scale != nullptr) {
       const cuda::Floats<kWidth> s = cuda::load(factors.scale, span), t = cuda::load(factors.shift, span);
@@ -73,6 +73,7 @@ struct Grad {
   const float* statistics;
   ModulationRows modulation;
   int64_t scale;
+  float weight_shift;
   X* dx;
   float *products, *sums;  // [blocks, width], see layer_norm_cpu.cc; null if not wanted
 };
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads) layer_norm_grad_kernel(Grad<X, W> p)
     if (p.weight != nullptr) {
       const cuda::Floats<kWidth> w = cuda::load(p.weight, span);
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) d[i] *= w[i];
+      for (int i = 0; i < kWidth; ++i) d[i] *= w[i] + p.weight_shift;
     }
     if (scale != nullptr) {
       const cuda::Floats<kWidth> s = cuda::load(scale, span);
@@ -155,9 +156,10 @@ void layer_norm_cuda(const KernelArgs& args) {
   with_real(x.dtype, [&]<typename X>(X*) {
     with_real(weight.dtype, [&]<typename W>(W*) {
       cuda::launch(layer_norm_kernel<X, W>, {x.shape[0], kThreads}, args.stream, x.as<X>(),
-                   factors_of<W>(weight, args.inputs[kBias]), modulation, args.attributes.integer("scale"),
-                   args.attributes.integer("shift"), static_cast<float>(args.attributes.real("eps")),
-                   args.outputs[0].as<X>(), args.outputs[1].as<float>());
+                   factors_of<W>(weight, args.inputs[kBias], args.attributes), modulation,
+                   args.attributes.integer("scale"), args.attributes.integer("shift"),
+                   static_cast<float>(args.attributes.real("eps")), args.outputs[0].as<X>(),
+                   args.outputs[1].as<float>());
     });
   });
 }
@@ -181,6 +183,7 @@ void layer_norm_grad_cuda(const KernelArgs& args) {
                             .statistics = args.inputs[kGradStatistics].as<float>(),
                             .modulation = modulation,
                             .scale = scale,
+                            .weight_shift = weight_shift_of(args.attributes),
                             .dx = args.outputs[0].as<X>(),
                             .products = products,
                             .sums = sums};

@@ -34,14 +34,17 @@ OperationCase plain_case(int64_t tokens, int64_t width, DType dtype) {
       .reference = [=](const std::vector<Numbers>& in) { return normal(in[0], static_cast<size_t>(width)); }};
 }
 
-OperationCase affine_case(int64_t tokens, int64_t width, DType dtype, DType weight) {
+OperationCase affine_case(int64_t tokens, int64_t width, DType dtype, DType weight, double weight_shift = 0) {
   OperationCase test = plain_case(tokens, width, dtype);
   test.inputs.push_back({{weight, {width}}, random_numbers(width, 2)});
   test.inputs.push_back({{weight, {width}}, random_numbers(width, 3)});
-  test.build = [](Builder& b, const std::vector<ValueId>& in) { return ops::layer_norm(b, in[0], in[1], in[2], kEps); };
+  test.build = [=](Builder& b, const std::vector<ValueId>& in) {
+    return ops::layer_norm(b, in[0], in[1], in[2], kEps, weight_shift);
+  };
   test.reference = [=](const std::vector<Numbers>& in) {
     Numbers out = normal(in[0], static_cast<size_t>(width));
-    for (size_t i = 0; i < out.size(); ++i) out[i] = out[i] * in[1][i % in[1].size()] + in[2][i % in[1].size()];
+    for (size_t i = 0; i < out.size(); ++i)
+      out[i] = out[i] * (weight_shift + in[1][i % in[1].size()]) + in[2][i % in[1].size()];
     return out;
   };
   return test;
@@ -93,6 +96,7 @@ TEST_CASE("layer_norm and its gradients agree with float64: plain, with a weight
     check_operation(plain_case(5, 77, dtype));
     check_operation(affine_case(5, 77, dtype, DType::kF32));
     check_operation(affine_case(6, 24, dtype, DType::kBF16));
+    check_operation(affine_case(5, 21, dtype, DType::kF32, 1));
     check_operation(weighted_case(5, 77, dtype, DType::kF32));
     check_operation(weighted_case(6, 24, dtype, DType::kBF16));
     check_operation(affine_case(3, 2100, dtype, DType::kF32));  // several vectors of a thread on a GPU

@@ -3,6 +3,7 @@
 
 #include "backend/kernel.h"
 #include "ops/modulation/token_blocks.h"
+#include "ops/weight_shift.h"
 
 namespace spillway::ops {
 
@@ -31,11 +32,12 @@ template <typename W>
 struct RowFactors {
   const W *weight = nullptr, *bias = nullptr;
   const float *scale = nullptr, *shift = nullptr;
+  float weight_shift = -0.0f;
 };
 
 template <typename W>
-RowFactors<W> factors_of(const TensorView& weight, const TensorView& bias) {
-  return {.weight = weight.as<W>(), .bias = bias.as<W>()};
+RowFactors<W> factors_of(const TensorView& weight, const TensorView& bias, const Attributes& attributes) {
+  return {.weight = weight.as<W>(), .bias = bias.as<W>(), .weight_shift = weight_shift_of(attributes)};
 }
 
 }  // namespace spillway::ops

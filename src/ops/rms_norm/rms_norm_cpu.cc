@@ -9,7 +9,7 @@
 
 #include "ops/column_sums-inl.h"
 #include "ops/rms_norm/operands.h"
-#include "ops/rms_norm/weight_shift.h"
+#include "ops/weight_shift.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {

@@ -6,7 +6,7 @@
 #include "ops/column_sums.cuh"
 #include "ops/rms_norm/grad_blocks.h"
 #include "ops/rms_norm/operands.h"
-#include "ops/rms_norm/weight_shift.h"
+#include "ops/weight_shift.h"
 
 namespace spillway::ops {
 namespace {
