@@ -22,8 +22,8 @@ namespace {
 // Training of a small model, by LoRA or in full, with four micro-batches a step, on a machine whose links are slow.
 class OrderJobs {
  public:
-  explicit OrderJobs(std::string method = "adapter: lora\nlora_r: 2\nlora_target_linear: true\n")
-      : method_(std::move(method)) {
+  explicit OrderJobs(std::string method = "adapter: lora\nlora_r: 2\nlora_target_linear: true\n", int64_t ranks = 0)
+      : method_(std::move(method)), ranks_(ranks) {
     write_file(folder_.path() / "config.json",
                R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
     "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2,
@@ -36,7 +36,7 @@ class OrderJobs {
         "base_model: {}\noutput_dir: unused\nlearning_rate: 0.01\ndatasets: [{{path: unused}}]\nsequence_len: 16\n"
         "gradient_accumulation_steps: 4\n{}{}",
         folder_.path().string(), method_, lines);
-    return config::load_config(text, "test", {}, config::ConfigUse::kTrain);
+    return config::load_config(text, "test", {}, config::ConfigUse::kTrain, ranks_);
   }
   [[nodiscard]] train::Job job(const std::string& lines) const {
     return train::make_job(loaded(lines).config, machine());
@@ -60,6 +60,7 @@ class OrderJobs {
 
  private:
   std::string method_;
+  int64_t ranks_;
   TemporaryFolder folder_;
 };
 
@@ -98,6 +99,14 @@ TEST_CASE("weights that cross a slow link are taken once for all micro-batches; 
     CHECK(frontier[i].device_bytes() <= frontier[i - 1].device_bytes());
     CHECK(chosen.context.step_seconds(frontier[i]) >= chosen.context.step_seconds(frontier[i - 1]));
   }
+}
+
+TEST_CASE("weights that ranks gather over a slow link are gathered once for all micro-batches") {
+  const OrderJobs jobs("adapter: lora\nlora_r: 2\nlora_target_linear: true\nzero_stage: 3\n", 2);
+  const train::PlannedJob horizontal = jobs.planned(0, OrderJobs::kHorizontal), chosen = jobs.planned(0);
+  CHECK(chosen.context.group > 1);
+  CHECK(chosen.context.step_seconds(chosen.plan.simulation) * kWorthOrder <
+        horizontal.context.step_seconds(horizontal.plan.simulation));
 }
 
 TEST_CASE("where one micro-batch after another does not fit, a whole step at a time may, which keeps no sums") {

@@ -12,8 +12,7 @@ namespace spillway {
 [[nodiscard]] std::string with_overrides(std::string config_json, std::string_view overrides, std::string_view where);
 
 // Returns the text of a config.json in which Infinity, -Infinity and NaN, which Python writes and JSON does not have,
-// are
-// {"__float__": "Infinity"} and so on, as transformers 5 writes them.
+// are {"__float__": "Infinity"} and so on, as transformers 5 writes them.
 [[nodiscard]] std::string with_named_infinities(std::string config_json);
 
 // Returns the advice for a value of config.json that is not supported: "write overrides_of_model_config: {KEY: VALUE}

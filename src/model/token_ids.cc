@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "io/file.h"
+#include "model/config_overrides.h"
 
 namespace spillway {
 namespace {
@@ -25,7 +26,7 @@ using Id = std::optional<int32_t>;
 Id changed(Id before, Id now) { return before == now ? Id() : now; }
 
 Json object_of(const std::string& text, std::string_view where) {
-  auto json = parse_json<Json>(text, std::string(where));
+  auto json = parse_json<Json>(with_named_infinities(text), std::string(where));
   if (!json.is_object()) throw input_error(where, "expected a JSON object, got something else; correct it");
   return json;
 }

@@ -20,7 +20,8 @@ double SeriesPlanner::computing_seconds() const {
   const Graph& graph = builder_.graph();
   double sum = 0;
   for (OpId id = 0; id < std::ssize(graph.ops); ++id) {
-    if (graph.section_of(graph.op(id)).repeats == Repeats::kMicroBatch && !may_run_on_host(graph, id))
+    const bool computes = graph.op(id).def->collective == nullptr && !may_run_on_host(graph, id);
+    if (computes && graph.section_of(graph.op(id)).repeats == Repeats::kMicroBatch)
       sum += builder_.costs().operation_seconds(id, Lane::kCompute);
   }
   return static_cast<double>(accumulation_) * sum;

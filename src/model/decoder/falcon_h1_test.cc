@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/temporary_folder.h"
 #include "graph/verify.h"
+#include "io/file.h"
 #include "model/adapter.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/config.h"
@@ -93,6 +95,17 @@ TEST_CASE("the width and the biases of Falcon-H1's state spaces have keys of the
   CHECK(steps.least == 0.5);
   CHECK(steps.most == 2);
   CHECK(falcon_error({{"time_step_limit", {2.0, 0.5}}}).find("the first below the second") != std::string::npos);
+}
+
+// As json.dump() writes it, which transformers 4 has used.
+TEST_CASE("a folder whose config.json has Infinity as Python writes it is read") {
+  const TemporaryFolder folder;
+  std::string text = config_text(falcon({{"time_step_limit", {0.0, 123}}}), "FalconH1ForCausalLM");
+  text.replace(text.find("123"), 3, "Infinity");
+  write_file(folder.path() / "config.json", text);
+  const ModelPtr model = read_model(folder.path());
+  REQUIRE(model->text() != nullptr);
+  CHECK(std::isinf(model->text()->layers()[0].delta->steps.most));
 }
 
 TEST_CASE("Falcon-H1's projections behind state spaces take no adapter, and Bamba's do, as in PEFT") {

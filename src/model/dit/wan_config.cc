@@ -103,7 +103,7 @@ bool is_diffusers_folder(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / "config.json";
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return false;
-  const JsonDocument document(read_file(path, kMaxWanConfigBytes), path.string());
+  const JsonDocument document(with_named_infinities(read_file(path, kMaxWanConfigBytes)), path.string());
   return document.root().has("_class_name");
 }
 

@@ -17,6 +17,7 @@
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "model/config_dtype.h"
+#include "model/config_overrides.h"
 #include "model/copied_files.h"
 #include "model/model.h"
 #include "model/quantised/quantisation_config.h"
@@ -165,7 +166,8 @@ constexpr int64_t kMaxConfigBytes = int64_t{1} << 24;
 
 nlohmann::ordered_json read_config(const fs::path& model) {
   const fs::path path = model / "config.json";
-  auto json = parse_json<nlohmann::ordered_json>(read_file(path, kMaxConfigBytes), path.string());
+  auto json =
+      parse_json<nlohmann::ordered_json>(with_named_infinities(read_file(path, kMaxConfigBytes)), path.string());
   if (json.is_object() && json.contains("quantization_config") && !json["quantization_config"].is_null()) {
     throw input_error(path.string(),
                       "expected a model that is not quantised, got quantization_config; quantise the "
