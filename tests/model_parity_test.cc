@@ -44,9 +44,8 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
 // PEFT's all-linear: attention, routers and experts, whose gate and up have twice the rank; of models whose files stack
 // experts, tensors and modules by their names.
 TEST_CASE("factors of experts and routers follow peft") {
-  for (const std::string model :
-       {"mixtral", "qwen3_moe", "olmoe", "deepseek_v3", "gemma4_moe", "granitemoe", "lfm2_moe", "afmoe",
-        "nemotron_h_moe"}) {
+  for (const std::string model : {"mixtral", "qwen3_moe", "olmoe", "deepseek_v3", "gemma4_moe", "granitemoe",
+                                  "lfm2_moe", "afmoe", "nemotron_h_moe"}) {
     CAPTURE(model);
     check_gradients(model, {.adapter = "adapter_experts"});
     check_curve(model, {.adapter = "adapter_experts"});
