@@ -104,18 +104,18 @@ Totals score_rows(const EvalOptions& options, const config::Config& config, Prog
   const double start = now_seconds();
   const int64_t together = scoring.scorer().together();
   for (int64_t first = 0; first < plan.micro_batches(); first += together) {
-    std::vector<data::MicroBatch> batches(static_cast<size_t>(std::min(together, plan.micro_batches() - first)));
-    for (size_t i = 0; i < batches.size(); ++i)
-      fill_micro_batch(batches[i], rows, plan.micro_batch(first + static_cast<int64_t>(i)));
-    for (const infer::TokenScores& scores : scoring.scorer().score(batches)) {
+    std::vector<data::MicroBatch> group(static_cast<size_t>(std::min(together, plan.micro_batches() - first)));
+    for (size_t i = 0; i < group.size(); ++i)
+      fill_micro_batch(group[i], rows, plan.micro_batch(first + static_cast<int64_t>(i)));
+    for (const infer::TokenScores& scores : scoring.scorer().score(group)) {
       for (const float one : scores.log_probs) totals.log_prob += one;
       for (const float one : scores.are_likeliest) totals.likeliest += one;
     }
-    for (const data::MicroBatch& batch : batches) {
+    for (const data::MicroBatch& batch : group) {
       totals.tokens += batch.tokens();
       totals.targets += batch.targets;
     }
-    progress.count(fmt::format("of {} batches", plan.micro_batches()), first + std::ssize(batches), now_seconds());
+    progress.count(fmt::format("of {} batches", plan.micro_batches()), first + std::ssize(group), now_seconds());
   }
   totals.seconds = now_seconds() - start;
   if (totals.targets == 0) throw input_error("datasets", "expected tokens to predict, got none; add rows");
