@@ -1,5 +1,5 @@
-// Counts the micro-batches that go through a layer together in passes without a backward pass, where these wait for what
-// they bring to the device (docs/modes/vertical.md).
+// Counts the micro-batches that go through a layer together in passes without a backward pass, where these wait for
+// what they bring to the device (docs/modes/vertical.md).
 #pragma once
 
 #include <cstdint>
