@@ -74,6 +74,24 @@ void name_first_of_lists(const ParameterTable& parameters, std::set<std::string,
   targets = std::move(named);
 }
 
+// Recipes list the layers of Llama for models of any kind: leaves out those that this one lacks, with a warning, if it
+// has others that are named, as PEFT does. Other names that it lacks are refused later, as they may be misspelled.
+void leave_out_llamas(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets,
+                      std::vector<std::string>& notes) {
+  constexpr std::string_view kOfLlama[] = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
+  std::set<std::string, std::less<>> known;
+  for (const Parameter& p : parameters) {
+    for (const std::string_view name : names_of_path(p.module)) known.emplace(name);
+  }
+  std::vector<std::string> missing;
+  for (const std::string_view name : kOfLlama)
+    if (targets.contains(name) && !known.contains(name)) missing.emplace_back(name);
+  if (missing.empty() || missing.size() == targets.size()) return;
+  for (const std::string& name : missing) targets.erase(name);
+  notes.push_back(fmt::format("warning: [lora_target_modules] the model has no layers named {}: they are left out",
+                              fmt::join(missing, ", ")));
+}
+
 // Gives names of modules PEFT's meaning, or all linear layers in their place. Returns the tensors of twice the rank.
 std::set<std::string, std::less<>> name_targets(const ParameterTable& parameters, bool all_linear, LoraOptions& lora) {
   std::set<std::string, std::less<>> doubled = name_tensors(parameters, lora, "lora_target_modules");
@@ -92,7 +110,7 @@ std::set<std::string, std::less<>> name_targets(const ParameterTable& parameters
   return doubled;
 }
 
-LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model) {
+LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& model, std::vector<std::string>& notes) {
   LoraOptions lora{.r = adapter.r,
                    .alpha = adapter.alpha,
                    .rslora = adapter.rslora,
@@ -107,6 +125,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty() && lora.target_parameters.empty()) lora.target_modules = usual_targets(model);
     name_first_of_lists(parameters, lora.target_modules);
+    leave_out_llamas(parameters, lora.target_modules, notes);
   }
   std::set<std::string, std::less<>> doubled;
   if (!targets.names.empty() || adapter.target_linear) doubled = name_targets(parameters, adapter.target_linear, lora);
@@ -153,7 +172,7 @@ class Differences {
     config::AdapterSettings fresh = said_;
     if (fresh.r == 0) fresh.r = held_.r;
     if (fresh.alpha == 0) fresh.alpha = held_.alpha;
-    const LoraOptions ours = fresh_lora(fresh, model);
+    const LoraOptions ours = fresh_lora(fresh, model, notes_);
     const ParameterTable parameters = parameters_of(model);
     const std::string_view key = said_.target_linear ? "lora_target_linear" : "lora_target_modules";
     const auto theirs = lora_targets(parameters, held_, said_.model_dir);
@@ -226,7 +245,7 @@ LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model
     model = fit_to_continued(model, adapter.model_dir);
     return continued_lora(adapter, *model, notes);
   }
-  LoraOptions lora = fresh_lora(adapter, *model);
+  LoraOptions lora = fresh_lora(adapter, *model, notes);
   (void)lora_targets(parameters_of(*model), lora, "lora_target_modules");
   model = untie_head(model, lora);
   (void)saved_weights(parameters_of(*model), lora, "lora_modules_to_save");

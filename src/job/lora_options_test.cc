@@ -37,6 +37,26 @@ TEST_CASE("beside lora_target_linear what lora_target_modules names is one of al
                        doctest::Contains("[lora_target_modules] expected a pattern that matches layers"), InputError);
 }
 
+TEST_CASE("names of Llama's layers that a model lacks are left out with a warning, if others are there") {
+  const auto options_of = [](const char* name, std::vector<std::string> names, std::vector<std::string>& notes) {
+    ModelPtr model = read_model(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/models/") + name);
+    return lora_options({.r = 4, .alpha = 4, .target_modules = {.names = std::move(names)}}, model, notes);
+  };
+  std::vector<std::string> notes;
+  CHECK(options_of("arcee", {"q_proj", "gate_proj", "up_proj"}, notes).target_modules ==
+        std::set<std::string, std::less<>>{"q_proj", "up_proj"});
+  CHECK(notes == std::vector<std::string>{
+                     "warning: [lora_target_modules] the model has no layers named gate_proj: they are left out"});
+  notes.clear();
+  CHECK(options_of("llama2", {"q_proj", "gate_proj"}, notes).target_modules.size() == 2);
+  CHECK(options_of("qwen3_moe", {"q_proj", "gate_proj", "up_proj"}, notes).target_parameters.size() == 1);
+  CHECK(notes.empty());
+  CHECK_THROWS_WITH_AS((void)options_of("arcee", {"gate_proj"}, notes),
+                       doctest::Contains("[lora_target_modules] expected linear layers of the blocks ("), InputError);
+  CHECK_THROWS_WITH_AS((void)options_of("arcee", {"q_proj", "q_porj"}, notes),
+                       doctest::Contains("[lora_target_modules] expected linear layers of the blocks ("), InputError);
+}
+
 namespace {
 
 LoraOptions mixture_options(const char* name, const config::AdapterSettings& adapter) {
