@@ -56,7 +56,7 @@ NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
 EAFT = {"gemma2"}
-BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5}
+BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5, "minimax_m2": 0.5}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}

@@ -223,11 +223,19 @@ class MixtureBuilder {
     return parts_.layers().add(std::move(biases)).value();
   }
 
-  // Notes how evenly experts are used, for what all layers compute together.
+  // Notes how evenly experts are used, for what all layers compute together. The loss of transformers counts the experts
+  // that the logits alone would choose, which are others where a bias chooses, too.
   void note_load(ValueId logits, const ops::SortedPairs& pairs) {
-    const bool has_loss = parts_.layers().options().router_aux_loss_coef > 0;
-    parts_.expert_loads().push_back(
-        {has_loss ? ops::router_load(builder(), logits, pairs.offsets) : kNone, pairs.offsets});
+    if (parts_.layers().options().router_aux_loss_coef == 0) {
+      parts_.expert_loads().push_back({kNone, pairs.offsets});
+      return;
+    }
+    ValueId counted = pairs.offsets;
+    if (!mixture_.choice_bias.empty()) {
+      const ops::Routes by_logits = ops::route(builder(), logits, {.top_k = mixture_.route.top_k});
+      counted = ops::sort_pairs(builder(), by_logits.experts, mixture_.experts).offsets;
+    }
+    parts_.expert_loads().push_back({ops::router_load(builder(), logits, counted), pairs.offsets});
   }
 
   [[nodiscard]] Adapter adapter(MixtureTensor tensor, ValueId rows, const ops::SortedPairs& pairs) {
