@@ -139,7 +139,10 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     lora.ranks.emplace(tensor, 2 * lora.r);
     lora.alphas.emplace(tensor, 2 * lora.alpha);
   }
-  check_target_tensors(parameters, lora, "lora_target_parameters");
+  check_target_tensors(parameters, lora,
+                       !adapter.target_parameters.empty() ? "lora_target_parameters"
+                       : adapter.target_linear            ? "lora_target_linear"
+                                                          : "lora_target_modules");
   return lora;
 }
 

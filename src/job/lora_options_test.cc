@@ -116,4 +116,8 @@ TEST_CASE("lora_target_parameters alone adapt no linear layer, and must be there
   adapter.dropout = 0.1;
   CHECK_THROWS_WITH_AS((void)mixture_options("olmoe", adapter),
                        doctest::Contains("[lora_target_parameters] expected no dropout"), InputError);
+  config::AdapterSettings linear = all_linear({});
+  linear.dropout = 0.1;
+  CHECK_THROWS_WITH_AS((void)mixture_options("olmoe", linear),
+                       doctest::Contains("[lora_target_linear] expected no dropout"), InputError);
 }
