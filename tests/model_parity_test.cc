@@ -66,8 +66,8 @@ TEST_CASE(
   }
 }
 
-// Some steps have two micro-batches, over which the loss is a mean; Qwen3's layer in the middle has no router, and a bias
-// chooses MiniMax's experts, which the loss does not look at.
+// Some steps have two micro-batches, over which the loss is a mean; Qwen3's layer in the middle has no router, and a
+// bias chooses MiniMax's experts, which the loss does not look at.
 TEST_CASE("routers that are trained to use all experts alike follow transformers' load-balancing loss") {
   for (const std::string model : {"qwen3_moe", "mixtral", "minimax_m2"}) {
     CAPTURE(model);

@@ -223,8 +223,8 @@ class MixtureBuilder {
     return parts_.layers().add(std::move(biases)).value();
   }
 
-  // Notes how evenly experts are used, for what all layers compute together. The loss of transformers counts the experts
-  // that the logits alone would choose, which are others where a bias chooses, too.
+  // Notes how evenly experts are used, for what all layers compute together. The loss of transformers counts the
+  // experts that the logits alone would choose, which are others where a bias chooses, too.
   void note_load(ValueId logits, const ops::SortedPairs& pairs) {
     if (parts_.layers().options().router_aux_loss_coef == 0) {
       parts_.expert_loads().push_back({kNone, pairs.offsets});
