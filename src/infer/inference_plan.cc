@@ -4,9 +4,13 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/index.h"
 
 namespace spillway::infer {
 namespace {
+
+// The bytes per second of a disk that no run has measured: the model's files are on one in any case.
+constexpr double kUnmeasuredDisk = 1e9;
 
 std::vector<Plan> plan_all(const std::vector<const Graph*>& graphs, const Machine& machine, const Budget& first_budget,
                            const Budget& budget, const Policy& policy) {
@@ -22,6 +26,8 @@ std::vector<Plan> plan_within_budget(const std::vector<const Graph*>& graphs, co
   Machine machine = budget.machine;
   machine.device = device.kind();
   machine.threads = threads;
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite})
+    if (double& rate = nth(machine.link_bytes_per_second, lane); rate == 0) rate = kUnmeasuredDisk;
   Policy policy = saved_policy(ActivationPolicy::kKeep);
   Budget first;
   if (budget.device_bytes) {

@@ -63,4 +63,5 @@ TEST_CASE("texts are scored layer by layer where reading weights takes longer th
   CHECK(slow.log_probs.size() % static_cast<size_t>(slow.together) != 0);
   CHECK(slow.log_probs == alone.log_probs);
   CHECK(score_all(folder.path(), half, 1e15).together == 1);
+  CHECK(score_all(folder.path(), half, 0).log_probs == alone.log_probs);  // of a disk that was never measured
 }
