@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/sizes.h"
+#include "graph/experts.h"
 #include "graph/operation.h"
 
 namespace spillway {
@@ -61,16 +62,11 @@ class Repeater {
   // Returns the end of the operations that run for one micro-batch before they run for the next one.
   [[nodiscard]] std::vector<Operation>::const_iterator end_of_run(std::vector<Operation>::const_iterator begin,
                                                                   std::vector<Operation>::const_iterator end) const {
+    // Experts that come for an operation serve all micro-batches before the next ones come.
+    const auto takes_experts = [&](const Operation& op) { return first_expert(graph_, op) != kNone; };
     if (takes_experts(*begin)) return begin + 1;
     return std::find_if(begin, end, [&](const Operation& op) {
       return op.section != begin->section || op.block != begin->block || takes_experts(op);
-    });
-  }
-  // Returns true if experts come for this operation: then they serve all micro-batches before the next ones come.
-  [[nodiscard]] bool takes_experts(const Operation& op) const {
-    return std::any_of(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
-      const GroupId group = input == kNone ? kNone : graph_.value(input).group;
-      return group != kNone && nth(graph_.groups, group).part == kExpertPart;
     });
   }
 

@@ -1,7 +1,6 @@
 #include "plan/facts.h"
 
-#include <algorithm>
-
+#include "graph/experts.h"
 #include "graph/recompute.h"
 
 namespace spillway {
@@ -51,14 +50,6 @@ std::vector<ValueFacts> value_facts_of(const Graph& graph) {
   }
   for (const ValueId v : graph.results) nth(result, v).saved_block = kNone;
   return result;
-}
-
-ValueId first_expert(const Graph& graph, const Operation& op) {
-  const auto found = std::find_if(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
-    const GroupId group = input == kNone ? kNone : graph.value(input).group;
-    return group != kNone && nth(graph.groups, group).part == kExpertPart;
-  });
-  return found == op.inputs.end() ? kNone : *found;
 }
 
 }  // namespace

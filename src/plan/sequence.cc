@@ -155,18 +155,23 @@ class Sequencer {
     for (const ValueId v : facts_.inputs(facts_.op(id))) {
       if (v == kNone || !is_recomputed(v)) continue;
       const OpId producer = facts_.value(v).producer;
-      if (nth(again_, producer) == 0) run_again(producer);
+      if (nth(again_, producer) != 0) continue;
+      if (facts_.op(producer).expert != kNone) {
+        run_neighbours_again(producer);
+        continue;
+      }
+      nth(again_, producer) = 1;
+      provide_inputs(producer);
+      append(producer, true, true);
     }
   }
 
-  // Runs an operation again; one for which experts come with those that have the same experts in the group's other
+  // Runs an operation for which experts come again, together with those that have the same experts in the group's other
   // micro-batches, which are its neighbours in the graph.
-  void run_again(OpId id) {
+  void run_neighbours_again(OpId id) {
     OpId begin = id, end = id + 1;
-    if (facts_.op(id).expert != kNone) {
-      while (begin > 0 && shares_experts(begin - 1, id)) --begin;
-      while (end < std::ssize(facts_.ops) && shares_experts(end, id)) ++end;
-    }
+    while (begin > 0 && shares_experts(begin - 1, id)) --begin;
+    while (end < std::ssize(facts_.ops) && shares_experts(end, id)) ++end;
     std::vector<OpId> due;
     for (OpId one = begin; one < end; ++one) {
       if (nth(again_, one) != 0 || (one != id && !is_recomputed(facts_.outputs(facts_.op(one))[0]))) continue;
