@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/index.h"
 #include "saved/evaluated_weights.h"
 #include "train/contribution.h"
 #include "train/rank_text.h"
@@ -32,15 +31,13 @@ bool Evaluator::evaluate(StepFeed& feed, MetricSums& sums) {
 
 // The ranks take turns, and all of them add up the metrics in the order of the micro-batches.
 bool Evaluator::add_rows(EvaluationFeed& rows, MetricSums& sums) {
-  const int64_t together = job_.config.ranks.context;
+  const auto add = [&](std::string_view text) {
+    for (const auto& [mean, weight] : contribution_from(text, metric_keys_).metrics) sums.add(mean, weight);
+  };
   for (int64_t first = 0, count = 0; (count = take_group(rows)) > 0; first += count) {
     if (ranks_.interrupted()) return false;
-    const std::span<const std::string> texts = ranks_.exchange([&] { return metrics_of_group(rows, first); });
-    std::vector<TextReader> readers(texts.begin(), texts.end());
-    for (int64_t i = 0; i < count; ++i) {
-      const std::string_view text = nth(readers, i % dealt() * together).take_string();
-      for (const auto& [mean, weight] : contribution_from(text, metric_keys_).metrics) sums.add(mean, weight);
-    }
+    ranks_.take_turns(
+        count, job_.config.ranks.context, [&] { return metrics_of_group(rows, first); }, add);
   }
   return true;
 }

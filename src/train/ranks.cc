@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/index.h"
+#include "train/rank_text.h"
 
 namespace spillway::train {
 namespace {
@@ -107,13 +108,19 @@ std::string Ranks::of_first(const std::function<std::string()>& body) {
 }
 
 void Ranks::deal(int64_t count, const std::function<std::string(int64_t)>& own,
-                 const std::function<void(int64_t, std::string_view)>& take, int together) {
-  const int groups = size() / together;
-  for (int64_t first = 0; first < count; first += groups) {
-    const int64_t last = std::min(first + groups, count) - 1;
-    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank() / together, last)); });
-    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, (i - first) * together));
+                 const std::function<void(int64_t, std::string_view)>& take) {
+  for (int64_t first = 0; first < count; first += size()) {
+    const int64_t last = std::min<int64_t>(first + size(), count) - 1;
+    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank(), last)); });
+    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, i - first));
   }
+}
+
+void Ranks::take_turns(int64_t count, int64_t together, const std::function<std::string()>& own,
+                       const std::function<void(std::string_view)>& take) {
+  const std::span<const std::string> texts = exchange(own);
+  std::vector<TextReader> readers(texts.begin(), texts.end());
+  for (int64_t i = 0; i < count; ++i) take(nth(readers, i % groups_of(together) * together).take_string());
 }
 
 void Ranks::wait_for_first(const std::function<bool()>& is_done) {

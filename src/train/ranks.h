@@ -64,12 +64,16 @@ class Ranks {
   // Returns rank 0's text.
   [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
 
-  // Deals out items [0, count), one to each group of `together` neighbouring ranks at a time, and hands the text that
-  // own(i) has returned on the first rank of the group to take(i, text) on every rank, in the order of the items. A
-  // group without an item runs the last one once more, since bodies may exchange. REQUIRES: `take` calls nothing
-  // collective; `together` divides size().
+  // Deals out items [0, count), one to each rank at a time, and hands the text that own(i) has returned to
+  // take(i, text) on every rank, in the order of the items. A rank without an item runs the last one once more, since
+  // bodies may exchange. REQUIRES: `take` calls nothing collective.
   void deal(int64_t count, const std::function<std::string(int64_t)>& own,
-            const std::function<void(int64_t, std::string_view)>& take, int together = 1);
+            const std::function<void(int64_t, std::string_view)>& take);
+  // Runs `own` on every rank, which returns a list of texts (TextWriter::add_list): those of its items of `count`, of
+  // which item i is that of group i mod groups_of(together). Hands the texts of the first rank of each group to `take`
+  // on every rank, in the order of the items. REQUIRES: as deal().
+  void take_turns(int64_t count, int64_t together, const std::function<std::string()>& own,
+                  const std::function<void(std::string_view)>& take);
 
   // Calls `is_done` on rank 0 until it returns true, with an exchange after each call, by which the ranks that wait see
   // that rank 0 lives. Rank 0 may so wait for longer than ddp_timeout, if each call returns within it.

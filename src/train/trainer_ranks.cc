@@ -55,16 +55,15 @@ std::string Trainer::contributions(const StepTotals& totals, const Turn& turn) {
 // Runs the forward pass of the groups that all ranks have taken, and adds what they contribute in the order of the
 // micro-batches.
 void Trainer::forward_on_ranks(const StepTotals& totals, const Turn& turn, Contribution& step) {
-  const std::span<const std::string> texts = ranks_.exchange([&] { return contributions(totals, turn); });
-  std::vector<TextReader> readers(texts.begin(), texts.end());
-  for (int64_t i = 0; i < turn.count; ++i) {
-    TextReader& reader = nth(readers, i % dealt() * job_.config.ranks.context);
-    const Contribution one = contribution_from(reader.take_string(), metric_keys_);
+  const auto add = [&](std::string_view text) {
+    const Contribution one = contribution_from(text, metric_keys_);
     step.loss += one.loss / static_cast<double>(totals.updates);
     step.tokens += one.tokens;
     for (const auto& [mean, weight] : one.metrics) sums_.add(mean, weight);
     feed_->add_observed(one.observed);
-  }
+  };
+  ranks_.take_turns(
+      turn.count, job_.config.ranks.context, [&] { return contributions(totals, turn); }, add);
 }
 
 // Runs `body` on rank 0, which may read all persistent values: the others give it their parts.
