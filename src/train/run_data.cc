@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/math.h"
 #include "data/prepared/identity.h"
 #include "io/checksum.h"
 
@@ -101,9 +100,7 @@ class PromptData final : public RunData {
     const config::ScheduleSettings& said = job_.config.schedule;
     const bool is_ppo = job_.config.online->kind == config::OnlineKind::kPpo;
     if (!is_ppo || said.max_steps) return {.epoch = epoch, .total_steps = total_steps(said, epoch.steps())};
-    // TRL counts PPO's prompts, not its epochs: what an epoch leaves out comes in more of them.
-    const auto prompts = static_cast<int64_t>(said.num_epochs * static_cast<double>(std::ssize(job_.online->training)));
-    return {.epoch = epoch, .total_steps = div_ceil(prompts, schedule.prompts_of_round())};
+    return {.epoch = epoch, .total_steps = schedule.rounds_for(said.num_epochs)};
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = std::ssize(job_.online->training);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/math.h"
 #include "config/config.h"
 #include "job/epoch_size.h"
 
@@ -18,7 +19,11 @@ class RoundSchedule {
   RoundSchedule(const config::Config& config, int64_t prompts);
 
   [[nodiscard]] int64_t rounds_per_epoch() const { return rounds_per_epoch_; }
-  [[nodiscard]] int64_t prompts_of_round() const { return round_size_ / group_; }
+  // Returns the number of rounds that so many epochs of prompts fill, the last one rounded up: what an epoch leaves out
+  // comes in more of them, as TRL counts PPO's episodes.
+  [[nodiscard]] int64_t rounds_for(double epochs) const {
+    return div_ceil(static_cast<int64_t>(epochs * static_cast<double>(prompts_)), round_size_ / group_);
+  }
   // The number of micro-batches that train on a round, and of different ones among them.
   [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
   [[nodiscard]] int64_t slices() const { return slices_; }
