@@ -17,7 +17,7 @@ from pathlib import Path
 from unittest import mock
 
 import spillway_train as st
-from spillway_train import _bar, _program
+from spillway_train import _bar, _generate, _program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEMPLATE = "{% for message in messages %}{{ message['role'] }}: {{ message['content'] }}\n{% endfor %}assistant:"
@@ -237,6 +237,12 @@ class RewardTest(JobTest):
 
 
 class AnswerTest(JobTest):
+    def test_answers_may_have_any_line_end_of_unicode(self):
+        answer = {"text": "a\u2028b\u0085c", "ids": [1], "prompt_ids": [2], "finish_reason": "stop"}
+        printed = json.dumps(answer, ensure_ascii=False) + "\n"
+        with mock.patch.object(_generate, "call", return_value=mock.Mock(stdout=printed)):
+            self.assertEqual(str(st.generate(self.model, "Say")), answer["text"])
+
     def test_prompts_and_conversations_are_answered(self):
         one = st.generate(self.model, "Say", max_new_tokens=3, logprobs=True)
         self.assertEqual((len(one.ids), one.finish_reason, str(one)), (3, "length", one.text))

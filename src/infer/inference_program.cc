@@ -13,8 +13,6 @@ namespace spillway::infer {
 
 namespace {
 
-constexpr int64_t kMostTogether = 16;  // as micro_batch_group
-
 std::vector<InferenceModel> list_of(InferenceModel model) {
   std::vector<InferenceModel> models;
   models.push_back(std::move(model));
@@ -51,7 +49,7 @@ void InferenceProgram::plan(const InferenceBudget& budget, int threads, const De
   for (const ModelGraph& model : built_) group_.front().push_back(model.columns);
   plan_ = std::move(plan_inference({&graph_}, stored_, budget, threads, device).front());
   if (!budget.device_bytes || !waits_for_transfers(plan_)) return;
-  for (int64_t count = hiding_count(plan_, kMostTogether); count > 1; count /= 2) {
+  for (int64_t count = hiding_count(plan_, kMaxTogether); count > 1; count /= 2) {
     Graph together = graph_;
     const RepeatedValues repeated = repeat_by_block(together, count);
     std::optional<std::vector<Plan>> plans = plans_within({&together}, stored_, budget, threads, device);

@@ -76,8 +76,8 @@ void name_first_of_lists(const ParameterTable& parameters, std::set<std::string,
 
 // Recipes list the layers of Llama for models of any kind: leaves out those that this one lacks, with a warning, if it
 // has others that are named, as PEFT does. Other names that it lacks are refused later, as they may be misspelled.
-void leave_out_llamas(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets,
-                      std::vector<std::string>& notes) {
+void leave_out_missing(const ParameterTable& parameters, std::set<std::string, std::less<>>& targets,
+                       std::vector<std::string>& notes) {
   constexpr std::string_view kOfLlama[] = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
   std::set<std::string, std::less<>> known;
   for (const Parameter& p : parameters) {
@@ -125,7 +125,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
     lora.target_modules = {targets.names.begin(), targets.names.end()};
     if (lora.target_modules.empty() && lora.target_parameters.empty()) lora.target_modules = usual_targets(model);
     name_first_of_lists(parameters, lora.target_modules);
-    leave_out_llamas(parameters, lora.target_modules, notes);
+    leave_out_missing(parameters, lora.target_modules, notes);
   }
   std::set<std::string, std::less<>> doubled;
   if (!targets.names.empty() || adapter.target_linear) doubled = name_targets(parameters, adapter.target_linear, lora);

@@ -8,6 +8,8 @@
 
 namespace spillway {
 
+// The most micro-batches that go together, as micro_batch_group.
+constexpr int64_t kMaxTogether = 16;
 // The least gain in speed for which a plan leaves one micro-batch after another: layer by layer, activations of several
 // take memory that other programs may need.
 constexpr double kWorthOrder = 1.03;

@@ -17,7 +17,6 @@ namespace {
 
 // Enough to keep the matrix products busy.
 constexpr int64_t kPromptTokens = 256;
-constexpr int64_t kMostRuns = 16;  // that one run replaces, as micro_batch_group
 // The prefix of the names of copies, and the part of their groups: a plan keeps groups that training does not have on
 // the device.
 constexpr std::string_view kGatheredPrefix = "gathered.", kGatheredPart = "gathered";
@@ -100,7 +99,7 @@ GenerationSizes GenerationSizes::with_longer_runs(int64_t count) const {
 int64_t longer_runs(const Plan& prompt, const GenerationSizes& sizes) {
   if (!waits_for_transfers(prompt)) return 1;
   const int64_t most = div_ceil(sizes.all_tokens, sizes.prompt_tokens);
-  return hiding_count(prompt, std::min(most, kMostRuns));
+  return hiding_count(prompt, std::min(most, kMaxTogether));
 }
 
 GenerationGraphs build_generation_graphs(const Model& model, ModelOptions options, const GenerationSizes& sizes,
