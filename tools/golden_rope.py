@@ -1,4 +1,4 @@
-"""What transformers makes of rope parameters."""
+"""Computes rope parameters by transformers."""
 
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS

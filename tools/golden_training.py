@@ -1,4 +1,4 @@
-"""What transformers and torch make of a model and batches: losses, gradients, training, greedy generation."""
+"""Computes losses, gradients, training and greedy generation of a model by transformers and torch."""
 
 import importlib
 import json
