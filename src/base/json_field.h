@@ -33,6 +33,7 @@ class JsonField {
 
   [[nodiscard]] bool is_null() const { return value_->is_null(); }
   [[nodiscard]] bool is_string() const { return value_->is_string(); }
+  [[nodiscard]] bool is_number() const { return value_->is_number(); }
   [[nodiscard]] bool is_object() const { return value_->is_object(); }
   [[nodiscard]] bool is_array() const { return value_->is_array(); }
   // Returns true if the value switches something on: not null, false, 0, "", [] or {}.

@@ -5,6 +5,7 @@
 #include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "plan/budget.h"
 #include "runtime/machine_cache.h"
 
@@ -26,10 +27,34 @@ void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when)
               "what weights that do not fit may take of host memory; beside a GPU, what is free");
 }
 
+namespace {
+
+// Returns the bytes of all weights below a model's folder.
+int64_t weight_bytes(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  int64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().extension() != ".safetensors") continue;
+    std::error_code of_file;
+    const uintmax_t size = entry->file_size(of_file);
+    if (!of_file) bytes += static_cast<int64_t>(size);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 infer::InferenceBudget ModelArguments::budget(Device& on, std::string_view instead) const {
   const bool is_apart = !on.shares_host_memory();
-  if (memory.empty() && host_memory.empty() && !is_apart) return {};
   const int64_t free = on.free_bytes(), ram = is_apart ? available_memory_bytes() : free;
+  if (memory.empty() && host_memory.empty() && !is_apart) {
+    const int64_t weights = weight_bytes(model);
+    if (weights <= usable_bytes(free)) return {};
+    log_info(
+        "the weights take {}, more than the memory that is free: those that do not fit are read when they are used",
+        format_bytes(weights));
+  }
   infer::InferenceBudget budget{.machine = this_machine({}, on), .instead = instead};
   if (!host_memory.empty()) {
     budget.host_bytes = parse_bytes(host_memory, ram, "--memory.host");

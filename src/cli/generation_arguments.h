@@ -21,7 +21,8 @@ struct ModelArguments {
   // Adds the last three; `read_when` says how often weights that do not fit are read.
   void add_place_to(CommandLine& line, std::string_view read_when);
   // Returns the memory for weights and caches by --memory.device and --memory.host. Without them: what is free, of a
-  // device with a memory of its own and beside it; else everything is kept. `instead` is as in InferenceBudget.
+  // device with a memory of its own and beside it, or of RAM that does not hold all weights; else everything is kept.
+  // `instead` is as in InferenceBudget.
   [[nodiscard]] infer::InferenceBudget budget(Device& on, std::string_view instead) const;
   // Returns the tokenizer's folder, which is the adapter's if that has its own tokens and chat template.
   [[nodiscard]] std::filesystem::path tokenizer_folder() const;

@@ -153,10 +153,27 @@ TEST_CASE("tokens as a mapping are special_tokens, as in axolotl's first version
   CHECK(data_error(kOneDataset + "tokens: {pad_tokn: <p>}\n").find("tokens.pad_tokn") != std::string::npos);
 }
 
+TEST_CASE("a test dataset without a split leaves it to the data") {
+  const auto config = data_config(kOneDataset + "test_datasets:\n  - path: a\n  - path: b\n    split: validation\n");
+  CHECK(config.config.data.datasets[0].split == "train");
+  CHECK(config.config.data.test_datasets[0].split.empty());
+  CHECK(config.config.data.test_datasets[1].split == "validation");
+}
+
+TEST_CASE("rows that validate are the last ones where axolotl does not shuffle before it splits") {
+  const auto is_random = [](const std::string& keys) {
+    return data_config(kOneDataset + keys).config.data.validation_seed.has_value();
+  };
+  CHECK(is_random("val_set_size: 0.1\n"));
+  CHECK_FALSE(is_random("val_set_size: 0.1\nshuffle_merged_datasets: false\n"));
+  CHECK_FALSE(is_random("val_set_size: 0.1\ncurriculum_sampling: true\n"));
+  CHECK(is_random("test_split_size: 0.1\nshuffle_merged_datasets: false\n"));
+}
+
 TEST_CASE("data_seed orders the rows and nothing else does it decide") {
   const Config config = data_config(kOneDataset + "seed: 5\ndata_seed: 9\n").config;
   CHECK(config.seed == 5);
-  CHECK(config.data.seed == 5);
+  CHECK(config.data.validation_seed == 5);
   CHECK(config.data.batches.packing_seed == 5);
   CHECK(config.data.batches.seed == 9);
   CHECK(data_config(kOneDataset + "seed: 5\n").config.data.batches.seed == 5);

@@ -243,6 +243,13 @@ double resolve_validation(const Resolution& r) {
   return *keys.test_split_size;
 }
 
+// axolotl splits rows off the end of the merged datasets, which it shuffles before unless a key keeps their order.
+bool validates_last_rows(const Resolution& r, size_t datasets) {
+  const Spelled& keys = r.keys;
+  if (keys.test_split_size) return false;
+  return !keys.shuffle_merged_datasets.value_or(true) || (keys.curriculum_sampling && datasets == 1);
+}
+
 // Rows of test_datasets alone have a length of their own, as in axolotl, and of text alone.
 int64_t resolve_eval_length(const Resolution& r, const data::DataSettings& data) {
   const std::optional<int64_t>& length = r.keys.eval_sequence_len;
@@ -404,6 +411,8 @@ data::DataSettings resolve_data(const Resolution& r) {
   const char* const key = pretrains ? "pretraining_dataset" : "datasets";
   data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
   data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
+  for (size_t i = 0; i < keys.test_datasets.size(); ++i)
+    if (!r.given(fmt::format("test_datasets.{}.split", i))) data.test_datasets[i].split.clear();
   data.rows = resolve_rows(r, data.datasets);
   data.val_set_size = resolve_validation(r);
   const bool repeats =
@@ -412,7 +421,7 @@ data::DataSettings resolve_data(const Resolution& r) {
     r.note(
         "warning: weight repeats rows before val_set_size takes some of them, so that copies of a row may be on both "
         "sides; write test_datasets");
-  data.seed = static_cast<uint64_t>(keys.seed);
+  if (!validates_last_rows(r, data.datasets.size())) data.validation_seed = static_cast<uint64_t>(keys.seed);
   data.eval_sequence_len = resolve_eval_length(r, data);
   if (streams) {
     data.stream = {.buffer_records = keys.streaming_multipack_buffer_size,

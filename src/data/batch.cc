@@ -166,21 +166,25 @@ EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t 
   return plan;
 }
 
-RowSplit split_validation(int64_t rows, double share, uint64_t seed) {
+RowSplit split_validation(int64_t rows, double share, std::optional<uint64_t> seed) {
   const auto count =
       share < 1 ? static_cast<int64_t>(std::ceil(share * static_cast<double>(rows))) : static_cast<int64_t>(share);
   if (count >= rows && count > 0) {
     throw input_error("val_set_size", "expected fewer than the {} rows there are, got {}; lower it", rows, count);
   }
-  const std::vector<int64_t> order = shuffled(rows, seed, kValidationStream);
   auto validates = make_vector<bool>(rows, false);
-  for (int64_t i = 0; i < count; ++i) nth(validates, nth(order, i)) = true;
+  if (seed) {
+    const std::vector<int64_t> order = shuffled(rows, *seed, kValidationStream);
+    for (int64_t i = 0; i < count; ++i) nth(validates, nth(order, i)) = true;
+  } else {
+    std::fill(validates.end() - count, validates.end(), true);
+  }
   RowSplit split;
   for (int64_t i = 0; i < rows; ++i) (nth(validates, i) ? split.validation : split.training).push_back(i);
   return split;
 }
 
-std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed) {
+std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, std::optional<uint64_t> seed) {
   if (share <= 0) return {rows, RowTable()};
   RowSplit split = split_validation(rows.size(), share, seed);
   return {rows.select(std::move(split.training)), rows.select(std::move(split.validation))};

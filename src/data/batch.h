@@ -94,14 +94,15 @@ struct EpochPlan {
                                    const std::function<void(int64_t rows, int64_t of)>& progress = {});
 
 // Splits rows into training and validation rows. A `share` below 1 is a share of the rows, else their number. The
-// selection depends only on the seed; both parts keep the order of the rows. Throws InputError if no training rows
-// would remain.
-[[nodiscard]] std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share, uint64_t seed);
+// selection depends only on the seed, without one it is the last rows; both parts keep the order of the rows. Throws
+// InputError if no training rows would remain.
+[[nodiscard]] std::pair<RowTable, RowTable> split_validation(const RowTable& rows, double share,
+                                                             std::optional<uint64_t> seed);
 
 // The same for row numbers, each list in ascending order.
 struct RowSplit {
   std::vector<int64_t> training, validation;
 };
-[[nodiscard]] RowSplit split_validation(int64_t rows, double share, uint64_t seed);
+[[nodiscard]] RowSplit split_validation(int64_t rows, double share, std::optional<uint64_t> seed);
 
 }  // namespace spillway::data

@@ -180,6 +180,8 @@ TEST_CASE("validation rows are taken by share or number, the same for one seed, 
   CHECK(training.size() == 7);
   CHECK(split_validation(rows, 3, 3).second.row(0) == validation.row(0));
   CHECK(split_validation(rows, 0, 3).first.size() == 10);
+  CHECK(split_validation(10, 0.25, std::nullopt).validation == std::vector<int64_t>{7, 8, 9});
+  CHECK(split_validation(10, 0.25, std::nullopt).training == std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6});
   CHECK_THROWS_WITH_AS((void)split_validation(training, 7, 3),
                        "[val_set_size] expected fewer than the 7 rows there are, got 7; lower it", InputError);
 }

@@ -22,7 +22,7 @@ struct DataSettings {
   std::vector<DatasetConfig> datasets, test_datasets;
   RowOptions rows;                           // without what the model and the clock say: vocabulary and now
   BatchOptions batches, evaluation_batches;  // how plan_epoch() fills the micro-batches of each
-  uint64_t seed = 42;                        // of which rows validate
+  std::optional<uint64_t> validation_seed;   // of which rows val_set_size takes; none: the last ones
   int64_t eval_sequence_len = 0;             // of rows of test_datasets, where it is another; else 0
   double val_set_size = 0;                   // of `datasets`: a share below 1, a number of rows from 1 on
   std::optional<StreamSettings> stream;      // none: all rows are read first

@@ -108,7 +108,8 @@ ClipSets read_sets(const config::Config& config, const data::ClipDemands& demand
     sets.validation.chosen = all_rows(*sets.validation.rows);
     return sets;
   }
-  data::RowSplit split = data::split_validation(sets.training.rows->size(), config.data.val_set_size, config.data.seed);
+  data::RowSplit split =
+      data::split_validation(sets.training.rows->size(), config.data.val_set_size, config.data.validation_seed);
   sets.validation.rows = sets.training.rows;
   sets.training.chosen = std::move(split.training);
   sets.validation.chosen = std::move(split.validation);

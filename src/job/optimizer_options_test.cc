@@ -50,6 +50,13 @@ TEST_CASE("keys that an optimizer does not read are known by name") {
   CHECK(unread_keys(*ops::find_optimizer("sgd"), {}).empty());
 }
 
+TEST_CASE("Muon has axolotl's defaults, since only its configs name it") {
+  const auto muon = options_for("muon", {});
+  CHECK(muon.real("match_rms_adamw") == 1);
+  CHECK(muon.real("beta1") == 0.95);
+  CHECK(muon.real("beta2") == 0.95);
+}
+
 TEST_CASE("an option that the optimizer does not have, or cannot take, is refused with the nearest and the bounds") {
   CHECK_THROWS_WITH_AS((void)options_for("sgd", with_args({{"momentun", 0.9, "c.yml:3: optim_args.momentun"}})),
                        "[c.yml:3: optim_args.momentun] expected an option of this optimizer (momentum, dampening, "

@@ -173,7 +173,7 @@ TrainingData load_training_data(const data::DataSettings& settings, const config
     result.validation_summary = validation.summary;
   } else if (!settings.stream) {
     std::tie(result.training, result.validation) =
-        data::split_validation(result.training, settings.val_set_size, settings.seed);
+        data::split_validation(result.training, settings.val_set_size, settings.validation_seed);
     options.packing = settings.evaluation_batches.packing;
     if (!result.validation.empty()) {
       result.validation = data::rows_that_fit(result.validation, options);
@@ -196,7 +196,13 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   const data::Dataset training = load("datasets", settings.datasets);
   PreferenceData result{.training = {{}, training.summary}};
   if (settings.test_datasets.empty()) {
-    const auto [train, validation] = data::split_validation(training.rows, settings.val_set_size, settings.seed);
+    const data::DatasetSummary& read = training.summary;
+    if (settings.val_set_size > 0 && read.rows + read.dropped_rows() > read.rows_read)
+      log_warning(
+          "val_set_size takes rows after pairs have become two rows each: prompts of rows that evaluate are "
+          "trained on, too; name the rows that evaluate in test_datasets");
+    const auto [train, validation] =
+        data::split_validation(training.rows, settings.val_set_size, settings.validation_seed);
     result.training.rows = data::preferences_of(train);
     result.validation.rows = data::preferences_of(validation);
     return result;

@@ -125,7 +125,8 @@ class TrainingGraphBuilder {
   void add_slices(TrainedWeight& t) {
     const Value weight = graph().value(t.weight);
     const Shape& shape = weight.type.shape;
-    t.schema = options_.optimizer->states(options_.optimizer_options, ops::trained_tensor(b_, t.weight));
+    t.schema =
+        options_.optimizer->states(optimizer_options_of(result_, options_, t), ops::trained_tensor(b_, t.weight));
     const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
     if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
     const bool is_split = can_split(t, is_bf16 && !has_master);
@@ -167,7 +168,7 @@ class TrainingGraphBuilder {
     for (const ops::RowSlice& rows : slices_of(tensor.shape, kCutBlock, true)) {
       const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), shards());
       tensor.shape = {cut.part_elems};
-      ops::StateSchema of_part = options_.optimizer->states(options_.optimizer_options, tensor);
+      ops::StateSchema of_part = options_.optimizer->states(optimizer_options_of(result_, options_, t), tensor);
       if (is_bf16_alone) of_part = ops::bf16_states(std::move(of_part));
       if (of_part.values != schema.values || of_part.slice_unit != schema.slice_unit) return false;
     }

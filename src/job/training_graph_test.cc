@@ -7,6 +7,10 @@
 #include "graph/verify.h"
 #include "model/decoder/decoder.h"
 #include "objectives/online/online.h"
+#include "ops/optimizers/adamw_8bit/adamw_8bit.h"
+#include "ops/optimizers/adamw_torchao/adamw_torchao.h"
+#include "ops/optimizers/ademamix/ademamix.h"
+#include "ops/optimizers/lion_8bit/lion_8bit.h"
 #include "plan/planner.h"
 #include "plan/shown_homes.h"
 #include "plan/verify.h"
@@ -20,8 +24,10 @@ namespace {
 constexpr int64_t kVocabulary = 4096, kHidden = 64, kTableBytes = kVocabulary * kHidden * 2;
 
 // Embedding and head are most of it.
-Graph graph_of(bool lora) {
+Graph graph_of(bool lora, const ops::OptimizerDef& optimizer = ops::kAdamw) {
   train::TrainingGraphOptions options;
+  options.optimizer = &optimizer;
+  options.optimizer_options = ops::options_of(optimizer);
   options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
   options.model.train_base = !lora;
   if (lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
@@ -86,6 +92,26 @@ TEST_CASE("a graph of two models has the blocks and weights of both, each traine
   CHECK(of_model == 2 * 7 * 4);
   for (size_t i = 0; i < training.trained.size(); ++i) CHECK(training.trained[i].is_value == (i >= of_model));
   CHECK(training.trained.size() - of_model == 2 * 9 + 3);  // with embedding, final norm and score
+}
+
+TEST_CASE("with bitsandbytes' optimizers the moments of the embedding are f32, as transformers has them") {
+  const auto dtype_of = [](const Graph& graph, std::string_view name) {
+    const auto found =
+        std::find_if(graph.values.begin(), graph.values.end(), [&](const Value& value) { return value.name == name; });
+    REQUIRE(found != graph.values.end());
+    return found->type.dtype;
+  };
+  for (const auto& [optimizer, embedding] :
+       {std::pair(&ops::kAdamw8bit, DType::kF32), std::pair(&ops::kLion8bit, DType::kF32),
+        std::pair(&ops::kAdemamix8bit, DType::kF32), std::pair(&ops::kAdamwTorchao8, DType::kU8)}) {
+    CAPTURE(optimizer->name);
+    const Graph graph = graph_of(false, *optimizer);
+    CHECK(verify(graph).empty());
+    const std::string moment = optimizer == &ops::kAdemamix8bit ? "exp_avg_slow" : "exp_avg";
+    CHECK(dtype_of(graph, moment + ".model.embed_tokens.weight") == embedding);
+    CHECK(dtype_of(graph, moment + ".lm_head.weight") == DType::kU8);
+    CHECK(dtype_of(graph, moment + ".model.layers.0.mlp.up_proj.weight") == DType::kU8);
+  }
 }
 
 TEST_CASE("one plan has the blocks of two models, and a smaller budget treats those of both") {

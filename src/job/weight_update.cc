@@ -1,6 +1,7 @@
 #include "job/weight_update.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/error.h"
@@ -19,13 +20,23 @@ ValueId rate_of(const TrainingGraph& training, const TrainingGraphOptions& optio
 
 }  // namespace
 
-ValueId append_update(Builder& builder, const TrainingGraph& training, const TrainingGraphOptions& options,
-                      const TrainedWeight& t, const StateSlice& slice, ops::UpdateOperands operands) {
+ops::OptimizerOptions optimizer_options_of(const TrainingGraph& training, const TrainingGraphOptions& options,
+                                           const TrainedWeight& t) {
   ops::OptimizerOptions own = options.optimizer_options;
   const Parameter& p = training.parameter_of(t);
   const bool spared = options.optimizer->spares_embeddings && p.has_row_per_token();
+  if (!p.decays() || spared || options.undecayed.contains(training.graph.value(t.weight).name))
+    own.set(ops::kWeightDecay.name, 0.0);
+  if (options.optimizer->keeps_embeddings_in_f32 && p.role == ParameterRole::kEmbedding)
+    own.set(ops::kMin8bitSize.name, std::numeric_limits<double>::infinity());
+  return own;
+}
+
+ValueId append_update(Builder& builder, const TrainingGraph& training, const TrainingGraphOptions& options,
+                      const TrainedWeight& t, const StateSlice& slice, ops::UpdateOperands operands) {
+  const ops::OptimizerOptions own = optimizer_options_of(training, options, t);
+  const Parameter& p = training.parameter_of(t);
   const std::string& name = training.graph.value(t.weight).name;
-  if (!p.decays() || spared || options.undecayed.contains(name)) own.set(ops::kWeightDecay.name, 0.0);
   operands.master = slice.master;
   operands.states = slice.states;
   operands.learning_rate = rate_of(training, options, name);

@@ -7,6 +7,10 @@
 
 namespace spillway::train {
 
+// Returns the optimizer's options for a weight: its own decay, and whether it may have coded states.
+[[nodiscard]] ops::OptimizerOptions optimizer_options_of(const TrainingGraph& training,
+                                                         const TrainingGraphOptions& options, const TrainedWeight& t);
+
 // Appends the update of a slice of a weight, by the optimizer of `options`, with the rate, decay and rounding that are
 // the weight's. Of `operands`, those that slices share are set, and the current version of the weight. Returns the
 // weight's next version. `builder` appends to the graph of `training`.

@@ -16,6 +16,7 @@
 
 #include "graph/builder.h"
 #include "model/column.h"
+#include "model/generation_defaults.h"
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "model/score_head.h"
@@ -178,7 +179,7 @@ class TextModel : public Model {
  public:
   int64_t vocab_size = 0;  // rows of the embedding
   int64_t max_position_embeddings = 0;
-  double repetition_penalty = 1;   // of generation; 1: none
+  GenerationDefaults generation;
   std::optional<ScoreHead> score;  // it predicts no tokens
   // The coefficient of the load-balancing loss that its config.json asks for, 0: it asks for none; empty: the model has
   // no such loss.

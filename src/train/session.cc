@@ -372,7 +372,7 @@ std::vector<infer::Generated> TrainingSession::sample(std::span<const int32_t> e
   std::vector<int32_t> stops = job_.samples.tokenizer->stop_ids();
   stops.insert(stops.end(), ends.begin(), ends.end());
   return generate(job_.samples.prompts,
-                  {.stop_ids = std::move(stops), .penalties = {.repetition = job_.model->text()->repetition_penalty}});
+                  {.stop_ids = std::move(stops), .penalties = infer::penalties_of(*job_.model->text())});
 }
 
 }  // namespace spillway::train

@@ -61,7 +61,7 @@ std::vector<fs::path> dataset_files(const DatasetConfig& config, std::string_vie
   std::vector<fs::path> files;
   // As in the datasets library, paths of files have only the split train.
   const auto check_split = [&](const fs::path& place) {
-    if (split != "train") throw no_such_split(place, "train", split);
+    if (split != "train") throw NoSuchSplit(place, "train", split);
   };
   for (const std::string& name : config.data_files) {
     check_split(name);
@@ -93,9 +93,21 @@ std::optional<hub::Repository> missing_data_set(const DatasetConfig& config) {
   return missing_on_hub(config.path, config.revision);
 }
 
+std::vector<SplitSlice> slices_of(const DatasetConfig& config) {
+  if (!config.split.empty()) return parse_split(config.split);
+  constexpr const char* kTest = "test";
+  try {
+    (void)dataset_files(config, kTest);
+    return parse_split(kTest);
+  } catch (const NoSuchSplit& error) {
+    if (error.only().empty()) throw;
+    return parse_split(error.only());
+  }
+}
+
 std::vector<fs::path> dataset_files(const DatasetConfig& config) {
   std::vector<fs::path> files;
-  for (const SplitSlice& slice : parse_split(config.split)) {
+  for (const SplitSlice& slice : slices_of(config)) {
     for (fs::path& file : dataset_files(config, slice.split)) {
       if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(std::move(file));
     }

@@ -9,6 +9,7 @@
 
 #include "data/dataset_options.h"
 #include "data/files/record_reader.h"
+#include "data/files/split_slice.h"
 #include "hub/repository.h"
 
 namespace spillway::data {
@@ -22,7 +23,11 @@ namespace spillway::data {
 // Returns the hub data set that `config.path` names, if it is not a path and not in a cache of this machine.
 [[nodiscard]] std::optional<hub::Repository> missing_data_set(const DatasetConfig& config);
 
-// Returns the files of all splits that `config.split` names.
+// Returns the parts of splits that `config.split` names. Where it is empty, the split that evaluates, as in axolotl:
+// test, or the only one that there is. Throws InputError if there are others alone.
+[[nodiscard]] std::vector<SplitSlice> slices_of(const DatasetConfig& config);
+
+// Returns the files of all these splits.
 [[nodiscard]] std::vector<std::filesystem::path> dataset_files(const DatasetConfig& config);
 
 // Returns the format of a file: by ds_type, else by `path: json` and the like, else by its name, else JSON. Throws

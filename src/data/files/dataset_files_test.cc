@@ -79,6 +79,21 @@ constexpr bool kReadsArrow = SPILLWAY_HAS_ARROW != 0;
 
 }  // namespace
 
+TEST_CASE("a dataset that evaluates and names no split is its split test, or the only one") {
+  const FilesFolder folder;
+  const auto split_of = [](const fs::path& path) { return slices_of(files_dataset(path, "")).front().split; };
+  const fs::path file = folder.write("two/train.jsonl", "{}");
+  CHECK(split_of(file) == "train");
+  CHECK(split_of(folder.path() / "two") == "train");
+  folder.write("two/validation.jsonl", "{}");
+  CHECK_THROWS_WITH_AS((void)split_of(folder.path() / "two"), doctest::Contains("(train, validation), got 'test'"),
+                       InputError);
+  folder.write("two/test.jsonl", "{}");
+  CHECK(split_of(folder.path() / "two") == "test");
+  CHECK(dataset_files(files_dataset(folder.path() / "two", "")) ==
+        std::vector<fs::path>{folder.path() / "two/test.jsonl"});
+}
+
 TEST_CASE("slices of a split are those of the datasets library") {
   int compared = 0;
   for (const Json& c : read_json(kFilesGolden / "splits.json")) {

@@ -88,7 +88,7 @@ class ColumnChoice {
 class DatasetRecords : public RecordParser {
  public:
   explicit DatasetRecords(DatasetConfig config, int64_t rows = std::numeric_limits<int64_t>::max())
-      : config_(std::move(config)), slices_(parse_split(config_.split)), selection_(config_), left_(rows) {}
+      : config_(std::move(config)), slices_(slices_of(config_)), selection_(config_), left_(rows) {}
 
   bool next(Record& record) override {
     if (left_ == 0 || !next_selected(record)) {

@@ -285,7 +285,7 @@ std::vector<fs::path> files_of_split(const SplitPaths& splits, const fs::path& f
   if (found != splits.end() && !found->second.empty()) return found->second;
   std::string names;
   for (const auto& [own, files] : splits) names += (names.empty() ? "" : ", ") + own;
-  throw no_such_split(folder, names, split);
+  throw NoSuchSplit(folder, names, split);
 }
 
 }  // namespace
@@ -320,7 +320,7 @@ std::vector<fs::path> split_files(const fs::path& folder, std::string_view name,
   if (const auto saved = saved_files(folder)) {
     // The folder holds one split, which may lack its name; the default of a config is `train`.
     const std::string own = saved_split(folder);
-    if (split != "train" && split != own) throw no_such_split(folder, own, split);
+    if (split != "train" && split != own) throw NoSuchSplit(folder, own, split);
     return *saved;
   }
   if (read_json(folder / "dataset_dict.json")) {
@@ -344,9 +344,9 @@ std::vector<fs::path> split_files_by_name(const fs::path& folder, std::string_vi
   return files_of_split(by_structure(folder), folder, split);
 }
 
-InputError no_such_split(const fs::path& place, std::string_view names, std::string_view split) {
-  return input_error("split", "expected a split that {} has ({}), got {}; correct it", place.string(), names,
-                     quote(split));
-}
+NoSuchSplit::NoSuchSplit(const fs::path& place, const std::string& names, std::string_view split)
+    : InputError(input_error("split", "expected a split that {} has ({}), got {}; correct it", place.string(), names,
+                             quote(split))),
+      only_(names.find(',') == std::string::npos ? names : "") {}
 
 }  // namespace spillway::data

@@ -30,8 +30,16 @@ namespace spillway::data {
 [[nodiscard]] std::vector<std::filesystem::path> split_files_by_name(const std::filesystem::path& folder,
                                                                      std::string_view split);
 
-// Returns the error for data at `place` that has the splits `names` but not `split`.
-[[nodiscard]] InputError no_such_split(const std::filesystem::path& place, std::string_view names,
-                                       std::string_view split);
+// The error for data that has other splits than the one asked for.
+class NoSuchSplit : public InputError {
+ public:
+  // `names` are those that the data at `place` has, with ", " between them.
+  NoSuchSplit(const std::filesystem::path& place, const std::string& names, std::string_view split);
+  // Returns the one split that there is; empty if there are several.
+  [[nodiscard]] const std::string& only() const { return only_; }
+
+ private:
+  std::string only_;
+};
 
 }  // namespace spillway::data

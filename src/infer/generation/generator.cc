@@ -1,11 +1,14 @@
 #include "infer/generation/generator.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/math.h"
 #include "infer/inference_model.h"
 #include "model/decoder/layer.h"
@@ -18,7 +21,12 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
     : pool_(pool), penalties_(options.penalties) {
   InferenceModel inference = read_inference_model(options.model, options.adapter);
   model_ = inference.model;
-  if (penalties_.repetition == 0) penalties_.repetition = text().repetition_penalty;
+  const Penalties own = penalties_of(text());
+  if (penalties_.repetition == 0) penalties_.repetition = own.repetition;
+  penalties_.logit_bias.insert(penalties_.logit_bias.end(), own.logit_bias.begin(), own.logit_bias.end());
+  if (const auto& keys = text().generation.not_followed; !keys.empty())
+    log_warning("generation_config.json: {} would change answers in transformers; here nothing follows it",
+                fmt::join(keys, ", "));
   plan(inference, options, device);
   if (options.budget.device_bytes) read_longer_prompts(inference.options, options, device);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;

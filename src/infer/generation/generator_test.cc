@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -82,6 +83,24 @@ TEST_CASE("top-k and top-p leave the most likely tokens to choose from") {
   CHECK(sample(logits, {.temperature = 1, .top_k = 1, .min_p = 1}, 0.999) == 1);
   const std::array<float, 4> equal = {1.0f, 2.0f, 2.0f, 2.0f};
   CHECK(sample(equal, {.temperature = 1, .top_k = 2}, 0.999) == 2);
+}
+
+TEST_CASE("tokens that generation_config.json suppresses are never chosen") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = folder.path() / "model";
+  std::filesystem::copy(kGoldenModels / "qwen3", model);
+  ThreadPool pool(1);
+  std::vector<int32_t> suppressed;
+  for (int round = 0; round < 3; ++round) {
+    CAPTURE(round);
+    write_file(model / "generation_config.json", nlohmann::json{{"suppress_tokens", suppressed}}.dump());
+    Generator generator({.model = model, .sizes = generation_sizes({9})}, pool);
+    const Prompt prompt{{3, 5, 7}, {.max_new_tokens = 6}};
+    const std::vector<int32_t> ids = generator.generate({&prompt, 1})[0].ids;
+    REQUIRE_FALSE(ids.empty());
+    for (const int32_t id : suppressed) CHECK(std::count(ids.begin(), ids.end(), id) == 0);
+    suppressed.push_back(ids.front());
+  }
 }
 
 TEST_CASE("rows of the caches are handed out from the lowest, in multiples of a tile, and come back whole") {

@@ -1,5 +1,6 @@
 #include "infer/generation/penalties.h"
 
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -26,6 +27,13 @@ void penalise_answered(std::span<float> logits, std::span<const int32_t> answer,
 }
 
 }  // namespace
+
+Penalties penalties_of(const TextModel& model) {
+  Penalties penalties{.repetition = model.generation.repetition_penalty};
+  for (const int32_t id : model.generation.suppressed)
+    penalties.logit_bias.emplace_back(id, -std::numeric_limits<float>::infinity());
+  return penalties;
+}
 
 void penalise(std::span<float> logits, std::span<const int32_t> ids, int64_t prompt_tokens,
               const Penalties& penalties) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "model/model.h"
+
 namespace spillway::infer {
 
 struct Penalties {
@@ -22,6 +24,9 @@ struct Penalties {
     return repetition != 1 || frequency != 0 || presence != 0 || !logit_bias.empty();
   }
 };
+
+// Returns the penalties that a model asks for by its generation_config.json.
+[[nodiscard]] Penalties penalties_of(const TextModel& model);
 
 // Applies the penalties. `ids` are the prompt's first `prompt_tokens` tokens followed by the answer's. REQUIRES: these
 // and the ids of the bias have logits.

@@ -73,7 +73,7 @@ void load_rows(const config::Config& config, int64_t vocab_size, const std::tm& 
     job.validation = load(config.data.test_datasets);
   } else if (config.data.val_set_size > 0) {
     const data::RowSplit split =
-        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.seed);
+        data::split_validation(std::ssize(job.training), config.data.val_set_size, config.data.validation_seed);
     job.validation = select(job.training, split.validation);
     job.training = select(job.training, split.training);
   }

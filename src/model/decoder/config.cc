@@ -255,7 +255,6 @@ std::string read_config_text(const std::filesystem::path& path, const std::strin
 }  // namespace
 
 DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std::string& overrides) {
-  constexpr double kMinPenalty = 1e-3, kMaxPenalty = 1e3;
   const std::filesystem::path path = folder / "config.json";
   const std::string text = read_config_text(path, overrides);
   DecoderConfig config = parse_decoder_config(text, path.string());
@@ -275,7 +274,7 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std
     const JsonDocument document(read_file(generation, kLimitBytes), generation.string());
     const JsonField json = document.root();
     if (!json["eos_token_id"].is_null()) config.eos_token_ids = read_eos(json);
-    config.repetition_penalty = json["repetition_penalty"].real_or(1, kMinPenalty, kMaxPenalty);
+    config.generation = read_generation_defaults(json, config.vocab_size);
   }
   return config;
 }

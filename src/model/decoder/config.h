@@ -13,6 +13,7 @@
 #include "base/json_field.h"
 #include "model/decoder/layer.h"
 #include "model/decoder/rope_config.h"
+#include "model/generation_defaults.h"
 #include "model/quantised/quantisation_config.h"
 #include "model/score_head.h"
 #include "model/storage.h"
@@ -58,8 +59,8 @@ struct DecoderConfig {
   // The row of the embedding that gets no gradient by look-ups: pad_token_id of config.json, as transformers gives it
   // to nn.Embedding. It stays where a run has another padding token, or more tokens.
   std::optional<int64_t> padding_idx;
-  std::vector<int64_t> eos_token_ids;     // generation stops at any of them
-  double repetition_penalty = 1;          // of generation; 1: none
+  std::vector<int64_t> eos_token_ids;  // generation stops at any of them
+  GenerationDefaults generation;
   std::string overrides;                  // with which config.json was read
   std::optional<InputError> untrainable;  // what training computes and is not computed here: a dropout
 };

@@ -144,7 +144,7 @@ class Decoder final : public TextModel {
   explicit Decoder(DecoderConfig config) : config_(std::move(config)) {
     vocab_size = config_.vocab_size;
     max_position_embeddings = config_.max_position_embeddings;
-    repetition_penalty = config_.repetition_penalty;
+    generation = config_.generation;
     score = config_.score;
     if (!score) router_aux_loss_coef = config_.router_aux_loss_coef;
     if (!score) named_router_coef = config_.named_router_coef;

@@ -75,6 +75,8 @@ struct OptimizerDef {
 
   // Whether embedding and head do not decay, as in axolotl for optimizers of its own.
   bool spares_embeddings = false;
+  // Whether moments of embeddings are f32, as transformers' Trainer has bitsandbytes keep them.
+  bool keeps_embeddings_in_f32 = false;
 
   // Returns the states of a trained weight.
   StateSchema (*states)(const OptimizerOptions& options, const TrainedTensor& weight) = nullptr;

@@ -135,10 +135,11 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
     prompts.push_back(job_.online->prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
   const config::CompletionSettings& settings = job_.config.online->completions;
   infer::GenerationOptions options{.stop_ids = job_.online->stop_ids,
-                                   .penalties = {.repetition = settings.repetition_penalty},
+                                   .penalties = infer::penalties_of(*job_.model->text()),
                                    .keeps_stop = true,
                                    .logprobs = true,
                                    .logprob_temperature = settings.temperature};
+  options.penalties.repetition = settings.repetition_penalty;  // TRL passes its own
   const Share share = share_of(request.prompts, ranks_);
   const std::span<const infer::Prompt> own = subspan_of(prompts, share.begin, share.end - share.begin);
   if (progress_)

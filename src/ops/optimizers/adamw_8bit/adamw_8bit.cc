@@ -48,6 +48,7 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 
 constexpr OptimizerDef kAdamw8bit{.name = "adamw_8bit",
                                   .options = adamw_8bit_op::kOptions,
+                                  .keeps_embeddings_in_f32 = true,
                                   .states = adamw_8bit_op::states,
                                   .update = adamw_8bit_op::update};
 

@@ -65,6 +65,7 @@ constexpr OptimizerDef kAdemamix{
     .name = "ademamix", .options = ademamix_op::kOptions, .states = ademamix_op::states, .update = ademamix_op::update};
 constexpr OptimizerDef kAdemamix8bit{.name = "ademamix_8bit",
                                      .options = ademamix_op::kOptions8bit,
+                                     .keeps_embeddings_in_f32 = true,
                                      .states = ademamix_op::states_8bit,
                                      .update = ademamix_op::update_8bit};
 

@@ -41,6 +41,7 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 
 constexpr OptimizerDef kLion8bit{.name = "lion_8bit",
                                  .options = lion_8bit_op::kOptions,
+                                 .keeps_embeddings_in_f32 = true,
                                  .states = lion_8bit_op::states,
                                  .update = lion_8bit_op::update};
 

@@ -21,10 +21,12 @@ SPILLWAY_OPTIONAL_KERNEL void muon_normalise_cuda(const KernelArgs& args);
 namespace muon_op {
 namespace {
 
+// Defaults are those of axolotl, the one trainer whose configs name this optimizer. torch's are "original" rates
+// (match_rms_adamw 0).
 constexpr OptimizerOption kMomentum = mean_option("momentum", 0.95), kNesterov{"nesterov", 1, {}, 0, 1},
-                          kSteps{"ns_steps", 5, {}, 1, 99}, kMatchAdamw = flag_option("match_rms_adamw"),
-                          kBeta1 = mean_option("beta1", 0.9, "adam_beta1"),
-                          kBeta2 = mean_option("beta2", 0.999, "adam_beta2"), kEps{"eps", 1e-8, "adam_epsilon"};
+                          kSteps{"ns_steps", 5, {}, 1, 99}, kMatchAdamw{"match_rms_adamw", 1, {}, 0, 1},
+                          kBeta1 = mean_option("beta1", 0.95, "adam_beta1"),
+                          kBeta2 = mean_option("beta2", 0.95, "adam_beta2"), kEps{"eps", 1e-8, "adam_epsilon"};
 constexpr OptimizerOption kOptions[] = {kMomentum, kNesterov, kSteps, kMatchAdamw, kBeta1, kBeta2, kEps, kWeightDecay};
 
 // The coefficients of the quintic that is applied to singular values: a x + b x^3 + c x^5.
@@ -137,7 +139,6 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 constexpr OptimizerDef kMuon{.name = "muon",
                              .options = muon_op::kOptions,
                              .conflict = muon_op::conflict,
-                             .spares_embeddings = true,
                              .states = muon_op::states,
                              .update = muon_op::update};
 
