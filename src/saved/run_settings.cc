@@ -44,9 +44,9 @@ void add_adapter(RunSettings& settings, const Job& job) {
   for (const auto& [module, alpha] : lora.alphas)
     alphas.push_back(fmt::format("{}: {}", module, config::print_value(alpha)));
   settings["lora_alpha_pattern"] = fmt::format("{}", fmt::join(alphas, ", "));
-  const std::optional<config::RestartSettings> restarts =
-      job.config.adapter ? job.config.adapter->restarts : std::nullopt;
-  settings["relora"] = config::print_value(restarts.has_value());
+  const config::RestartSettings* const restarts =
+      job.config.adapter && job.config.adapter->restarts ? &*job.config.adapter->restarts : nullptr;
+  settings["relora"] = config::print_value(restarts != nullptr);
   settings["relora_prune_method"] = restarts ? config::print_value(restarts->prune_method) : "";
   settings["relora_prune_ratio"] = restarts ? config::print_value(restarts->prune_ratio) : "";
   settings["loraplus_lr_ratio"] =
