@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes tests/golden/schedules.json: learning rates of every step by transformers, torch, axolotl and FastVideo.
 
-    pip install transformers==5.23.0 torch==2.15.0 numpy
+    pip install transformers==5.24.0 torch==2.15.0 numpy
     pip download axolotl==0.21.0 --no-deps --ignore-requires-python && unzip axolotl-*.whl -d axolotl_wheel
     pip download fastvideo==0.2.1 --no-deps --ignore-requires-python && unzip fastvideo-*.whl -d fastvideo_wheel
     tools/make_schedule_goldens.py axolotl_wheel fastvideo_wheel
 
 Each case names one of our schedules with its options; rates[i] is what the library's optimizer has in the step with i
-steps before it. transformers' are made by its get_scheduler(), one_cycle as axolotl calls torch's OneCycleLR, and the
+steps before it; `restarts` are those of axolotl's jagged wrapper around the schedule. transformers' are made by its get_scheduler(), one_cycle as axolotl calls torch's OneCycleLR, and the
 others by axolotl's own module, which is read from its wheel. Of FastVideo's, which needs the whole program, one function
 is taken out of its file.
 """
@@ -39,6 +39,7 @@ TRANSFORMERS = [
     ("warmup_stable_decay", {"num_decay_steps": 8, "warmup_type": "cosine", "decay_type": "linear"}),
     ("warmup_stable_decay", {"num_decay_steps": 8, "warmup_type": "1-sqrt", "decay_type": "1-sqrt", "min_lr_ratio": 0.1}),
 ]
+RESTARTS = [(10, 3, 2, 0.001), (7, 10, 1, 0.1), (4, 2, 4, 0.001), (100, 10, 1, 0.001)]
 ONE_CYCLE = [{}, {"pct_start": 0.3}, {"anneal_strategy": "linear", "div_factor": 10.0, "final_div_factor": 100.0},
              {"pct_start": 0.4, "three_phase": True}]
 
@@ -103,6 +104,16 @@ def cases(module, fastvideo):
                    lambda o, r=ratio: fastvideo(o, warmup, total, r))
 
 
+def restarted(module, warmup, total, restarts):
+    """Axolotl's wrapper around schedules of transformers, and around its own rex."""
+    names = [("constant", {}), ("linear", {}), ("cosine", {}), ("polynomial", {}), ("cosine_with_min_lr", {"min_lr_rate": 0.1})]
+    makers = [(name, options, lambda o, n=name, k=options: transformers.get_scheduler(
+        n, o, num_warmup_steps=warmup, num_training_steps=total, scheduler_specific_kwargs=k)) for name, options in names]
+    makers.append(("rex", {}, lambda o: module.RexLR(o, o.param_groups[0]["lr"], 0, total, warmup)))
+    for name, options, make in makers:
+        yield name, options, lambda o, m=make: module.JaggedLRRestartScheduler(o, m(o), *restarts)
+
+
 def main():
     warnings.simplefilter("ignore")
     wheel, fastvideo_wheel = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
@@ -117,6 +128,11 @@ def main():
         if rates is not None:
             golden["cases"].append({"schedule": name, "options": options, "peak": peak, "warmup_steps": warmup,
                                     "total_steps": total, "rates": rates})
+    for restarts in RESTARTS:
+        names = dict(zip(("steps", "warmup_steps", "anneal_steps", "least"), restarts))
+        for name, options, make in restarted(module, 4, 30, restarts):
+            golden["cases"].append({"schedule": name, "options": options, "peak": 1e-3, "warmup_steps": 4, "total_steps": 30,
+                                    "restarts": names, "rates": rates_of(make, 1e-3, 30)})
     lines = ",\n".join(json.dumps(case) for case in golden["cases"])
     GOLDEN.write_text(f'{{"versions": {json.dumps(golden["versions"])},\n"cases": [\n{lines}\n]}}\n', encoding="utf-8")
 

@@ -206,7 +206,7 @@ TEST_CASE("--check-config looks at keys and values and writes nothing") {
   CHECK(wrong.out.find("  micro_batch_size  wrong: expected an integer") != std::string::npos);
   CHECK(wrong.err ==
         "[--micro_batch_size] expected an integer of at least 1 and at most 1048576, got '0'; change the value\n");
-  const Captured to_come = run({"plan", config.path, "--check-config", "--relora", "true", "--json"});
+  const Captured to_come = run({"plan", config.path, "--check-config", "--mora", "true", "--json"});
   CHECK(to_come.status == 2);
   const auto report = nlohmann::json::parse(to_come.out);
   CHECK(report["ok"] == false);

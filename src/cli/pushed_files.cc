@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 // Returns true for folders of an output_dir that are not the model's.
 bool is_beside_model(std::string_view folder) {
-  constexpr std::array<std::string_view, 5> kNames = {"runs", "wandb", "mlruns", "scratch", "preprocessed"};
+  constexpr std::array<std::string_view, 6> kNames = {"runs", "wandb", "mlruns", "scratch", "preprocessed", "relora"};
   return folder.starts_with("checkpoint-") || std::find(kNames.begin(), kNames.end(), folder) != kNames.end();
 }
 

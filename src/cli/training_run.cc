@@ -406,7 +406,9 @@ class TrainingRun {
     }
   }
 
-  [[nodiscard]] std::string_view result_name() const { return job_.graph.model.lora ? "the adapter" : "the model"; }
+  [[nodiscard]] std::string_view result_name() const {
+    return job_.graph.model.lora && !job_.graph.model.lora->restarts ? "the adapter" : "the model";
+  }
 
   const train::Job& job_;
   const train::PlannedJob& planned_;

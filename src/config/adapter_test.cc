@@ -92,3 +92,30 @@ TEST_CASE("lora_fan_in_fan_out is read, and changes nothing") {
   CHECK(load(kLora + "lora_fan_in_fan_out: true\n").ignored.empty());
   CHECK(error_of(kLora + "lora_fan_in_fan_out: 7\n").find("expected true or false, got '7'") != std::string::npos);
 }
+
+TEST_CASE("an adapter restarts where relora says so, with axolotl's defaults") {
+  const std::string kRestarts = "relora: true\njagged_restart_steps: 150\n";
+  const RestartSettings usual = *adapter(kRestarts).restarts;
+  CHECK(usual.prune_method == PruneMethod::kMagnitude);
+  CHECK(usual.prune_ratio == 0.9);
+  CHECK(adapter(kRestarts + "relora_prune_method: random\n").restarts->prune_ratio == 0.9);
+  CHECK(adapter(kRestarts + "relora_prune_method: reset\n").restarts->prune_ratio == 0.999);
+  CHECK(adapter(kRestarts + "relora_prune_method: reset\nrelora_prune_ratio: 0.5\n").restarts->prune_ratio == 0.5);
+  CHECK(adapter(kRestarts + "relora_prune_ratio: 0\n").restarts->prune_ratio == 0);
+  CHECK_FALSE(adapter("jagged_restart_steps: 150\nrelora_prune_ratio: 0.5\n").restarts);
+
+  CHECK(error_of("relora: true\njagged_restart_steps: 150\n") ==
+        "[c.yml:6: relora] expected an adapter beside it, got none; set adapter: lora, or remove it");
+  CHECK(error_of(kLora + "relora: true\n") ==
+        "[c.yml:8: relora] expected jagged_restart_steps beside it, got none; set it, for example 150");
+  CHECK(error_of(kLora + kRestarts + "relora_prune_ratio: 1.5\n").find("at most 1, got '1.5'") != std::string::npos);
+  CHECK(error_of(kLora + kRestarts + "relora_prune_method: all\n").find("expected magnitude, random or reset, got") !=
+        std::string::npos);
+  for (const char* other : {"peft_use_dora: true", "peft_init_lora_weights: olora", "lora_modules_to_save: [lm_head]",
+                            "lora_target_parameters: [mlp.experts.down_proj]"}) {
+    CAPTURE(std::string(other));
+    CHECK(error_of(kLora + kRestarts + other + "\n").find("expected none beside relora, which ") != std::string::npos);
+  }
+  CHECK(error_of(kLora + "relora_steps: 150\n").find("axolotl renamed it: write jagged_restart_steps") !=
+        std::string::npos);
+}

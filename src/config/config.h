@@ -128,6 +128,15 @@ struct LoraInit {
 };
 
 // Settings of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
+// Which of the optimizer's moments stay when an adapter restarts: the largest, or a random choice.
+enum class PruneMethod : uint8_t { kMagnitude, kRandom, kReset };
+
+// ReLoRA: at every restart of the learning rate the adapter is merged into its base and begins anew.
+struct RestartSettings {
+  PruneMethod prune_method = PruneMethod::kMagnitude;
+  double prune_ratio = 0;  // the share of moments that are set to zero
+};
+
 struct AdapterSettings {
   int64_t r = 0;
   double alpha = 0;
@@ -144,7 +153,8 @@ struct AdapterSettings {
   std::optional<int64_t> loftq_bits;        // of loftq's base, where that is not quantised otherwise
   std::optional<double> loraplus_lr_ratio;  // B's learning rate over A's (LoRA+)
   std::vector<std::string> modules_to_save;
-  std::string model_dir;  // the adapter to start from; empty: a fresh one
+  std::string model_dir;                    // the adapter to start from; empty: a fresh one
+  std::optional<RestartSettings> restarts;  // then ScheduleSettings has some, too
 };
 
 // Linear layers but the head are quantised as they are loaded.
@@ -243,6 +253,7 @@ struct ScheduleSettings {
   schedules::ScheduleOptions options;  // of the schedule, with those by default
   WarmupSteps warmup;
   WarmupSteps optimizer_warmup;  // schedules::ScheduleSpan::rise_steps
+  std::optional<schedules::JaggedRestarts> restarts;
 };
 
 // An option of an optimizer; which there are, and in which bounds, its OptimizerDef says.

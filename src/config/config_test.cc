@@ -241,7 +241,7 @@ TEST_CASE("a wrong value says what was expected") {
 }
 
 TEST_CASE("what is to come says not yet, and is accepted while it is off") {
-  CHECK(error_of("relora: true\n").find("restarts of the adapter not yet supported") != std::string::npos);
+  CHECK(error_of("mora: true\n").find("adapters with square matrices (MoRA) not yet supported") != std::string::npos);
   CHECK(error_of("adapter: mora\n") ==
         "[c.yml:6: adapter] expected none, lora or qlora, got 'mora'; adapters with square matrices are not yet "
         "supported, choose another");

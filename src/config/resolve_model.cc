@@ -14,11 +14,27 @@ namespace spillway::config {
 namespace {
 
 void ignore_adapter_keys(const Resolution& r) {
-  for (const char* key :
-       {"lora_r", "lora_alpha", "lora_dropout", "lora_target_modules", "lora_target_linear", "lora_target_parameters",
-        "lora_modules_to_save", "lora_fan_in_fan_out", "peft_use_rslora", "peft_use_dora", "lora_rank_pattern",
-        "lora_alpha_pattern", "peft_layers_to_transform", "peft_layers_pattern", "peft_init_lora_weights",
-        "peft.loftq_config.loftq_bits", "loraplus_lr_ratio", "loraplus_lr_embedding"}) {
+  for (const char* key : {"lora_r",
+                          "lora_alpha",
+                          "lora_dropout",
+                          "lora_target_modules",
+                          "lora_target_linear",
+                          "lora_target_parameters",
+                          "lora_modules_to_save",
+                          "lora_fan_in_fan_out",
+                          "peft_use_rslora",
+                          "peft_use_dora",
+                          "lora_rank_pattern",
+                          "lora_alpha_pattern",
+                          "peft_layers_to_transform",
+                          "peft_layers_pattern",
+                          "peft_init_lora_weights",
+                          "peft.loftq_config.loftq_bits",
+                          "loraplus_lr_ratio",
+                          "loraplus_lr_embedding",
+                          "relora_prune_method",
+                          "relora_prune_ratio",
+                          "relora_cpu_offload"}) {
     r.ignore(key, "adapter is off");
   }
 }
@@ -218,6 +234,37 @@ TokenizerSettings resolve_tokenizer(const Resolution& r) {
   return result;
 }
 
+namespace {
+
+// The restarts of an adapter; none without relora. Refuses what a restart has no meaning for: beside these, either the
+// merged base would not be what the adapter was trained on, or axolotl has no restarts.
+std::optional<RestartSettings> resolve_restarts(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.relora) {
+    for (const char* key : {"relora_prune_method", "relora_prune_ratio", "relora_cpu_offload"})
+      r.ignore(key, "relora is off");
+    return {};
+  }
+  if (keys.jagged_restart_steps.count == 0)
+    throw input_error(r.where("relora"), "expected jagged_restart_steps beside it, got none; set it, for example 150");
+  const auto refuse = [&](bool is_set, const char* key, std::string_view what) {
+    if (is_set)
+      throw input_error(r.where(key), "expected none beside relora, which {}, got one; remove one of the two", what);
+  };
+  refuse(has_preferences(keys) || is_online(keys), "rl", "trains on texts alone, as in axolotl");
+  refuse(keys.kd_trainer, "kd_trainer", "trains on texts alone, as in axolotl");
+  refuse(keys.peft_use_dora, "peft_use_dora", "merges products of factors alone");
+  refuse(keys.peft_init_lora_weights.start >= LoraStart::kPissa || keys.loftq_bits, "peft_init_lora_weights",
+         "begins with factors whose product is zero");
+  refuse(!keys.lora_modules_to_save.empty(), "lora_modules_to_save", "merges products of factors alone");
+  refuse(!keys.lora_target_parameters.empty(), "lora_target_parameters", "merges adapters of linear layers alone");
+  const double usual = keys.relora_prune_method == PruneMethod::kReset ? 0.999 : 0.9;
+  return RestartSettings{.prune_method = keys.relora_prune_method,
+                         .prune_ratio = keys.relora_prune_ratio.value_or(usual)};
+}
+
+}  // namespace
+
 std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
   const Spelled& keys = r.keys;
   const bool has_adapter = keys.adapter != Adapter::kNone;
@@ -230,6 +277,8 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
       throw input_error(r.where("lora_model_dir"),
                         "expected adapter: lora beside lora_model_dir, got none; set adapter");
     }
+    if (keys.relora)
+      throw input_error(r.where("relora"), "expected an adapter beside it, got none; set adapter: lora, or remove it");
     ignore_adapter_keys(r);
     return {};
   }
@@ -248,7 +297,8 @@ std::optional<AdapterSettings> resolve_adapter(const Resolution& r) {
                           .target_parameters = keys.lora_target_parameters,
                           .loraplus_lr_ratio = keys.loraplus_lr_ratio,
                           .modules_to_save = keys.lora_modules_to_save,
-                          .model_dir = keys.lora_model_dir};
+                          .model_dir = keys.lora_model_dir,
+                          .restarts = resolve_restarts(r)};
   if (disables_dropout(keys) && keys.lora_dropout > 0)
     r.ignore("lora_dropout", keys.rl == Rl::kPpo    ? "ppo trains without dropout, as in TRL"
                              : keys.disable_dropout ? "disable_dropout is true"

@@ -192,6 +192,28 @@ schedules::ScheduleOptions options_of(const Resolution& r, const ScheduleDef& sc
   return options;
 }
 
+// Axolotl's jagged restarts, with its defaults.
+std::optional<schedules::JaggedRestarts> restarts_of(const Resolution& r, const ScheduleDef& schedule) {
+  const Spelled& keys = r.keys;
+  constexpr const char* kSteps = "jagged_restart_steps";
+  if (keys.jagged_restart_steps.count == 0) {
+    for (const char* key : {"jagged_restart_warmup_steps", "jagged_restart_anneal_steps"})
+      r.ignore(key, fmt::format("{} is off", kSteps));
+    return {};
+  }
+  if (schedule.name == "one_cycle")
+    throw input_error(r.where(kSteps),
+                      "expected no restarts beside lr_scheduler one_cycle, whose one cycle is the whole run, got {}; "
+                      "remove it, or write lr_scheduler: cosine",
+                      keys.jagged_restart_steps.count);
+  const auto or_else = [](StepsOrFalse steps, int64_t other) { return steps.count > 0 ? steps.count : other; };
+  const double least = keys.cosine_min_lr_ratio.value_or(0);
+  return schedules::JaggedRestarts{.steps = keys.jagged_restart_steps.count,
+                                   .warmup_steps = or_else(keys.jagged_restart_warmup_steps, 10),
+                                   .anneal_steps = or_else(keys.jagged_restart_anneal_steps, 1),
+                                   .least = least > 0 ? least : 0.001};
+}
+
 }  // namespace
 
 ScheduleSettings resolve_schedule(const Resolution& r) {
@@ -201,7 +223,8 @@ ScheduleSettings resolve_schedule(const Resolution& r) {
   ScheduleSettings settings{.num_epochs = keys.num_epochs,
                             .learning_rate = keys.learning_rate,
                             .lr_scheduler = {schedule.name},
-                            .options = options_of(r, schedule, chosen)};
+                            .options = options_of(r, schedule, chosen),
+                            .restarts = restarts_of(r, schedule)};
   const WarmupSteps warmup = warmup_of(r);
   if (has_warmup(r)) settings.warmup = warmup;
   if (keys.optimizer.warms_up) {

@@ -254,3 +254,16 @@ TEST_CASE("a checkpoint may come after the first step, and be the model alone") 
   CHECK_FALSE(output("").saves_first_step);
   CHECK_FALSE(output("").saves_only_model);
 }
+
+TEST_CASE("the learning rate restarts as axolotl's keys say, of which false and 0 are none") {
+  const std::string kSteps = "jagged_restart_steps: 150\n";
+  CHECK(schedule(kSteps).restarts == schedules::JaggedRestarts{150, 10, 1, 0.001});
+  CHECK(schedule(kSteps + "jagged_restart_warmup_steps: 20\njagged_restart_anneal_steps: 5\ncosine_min_lr_ratio: 0.1\n")
+            .restarts == schedules::JaggedRestarts{150, 20, 5, 0.1});
+  CHECK(schedule(kSteps + "jagged_restart_warmup_steps: 0\njagged_restart_anneal_steps: false\n").restarts ==
+        schedules::JaggedRestarts{150, 10, 1, 0.001});
+  CHECK_FALSE(schedule("jagged_restart_steps: false\njagged_restart_anneal_steps: 5\n").restarts);
+  CHECK(error_of("jagged_restart_steps: often\n").find("expected an integer of at least 0") != std::string::npos);
+  CHECK(error_of(kSteps + "lr_scheduler: one_cycle\n").find("expected no restarts beside lr_scheduler one_cycle") !=
+        std::string::npos);
+}

@@ -70,6 +70,11 @@ enum class VideoCheckpointing { kNone, kFull };
 
 enum class MixedPrecision { kNo, kBf16, kF16 };
 
+// A number of steps, of which false says 0: axolotl's schema reads a truth value as a number.
+struct StepsOrFalse {
+  int64_t count = 0;
+};
+
 #include "config/keys/spelled_begin.inc"
 // An entry of `datasets` and its like.
 struct SpelledDataset {

@@ -135,6 +135,14 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
   value = static_cast<int64_t>(*read);
 }
 
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, StepsOrFalse& value) {
+  if (boolean_of(node) == false) {
+    value = {};
+  } else {
+    read_value(node, place, range, value.count);
+  }
+}
+
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value) {
   const auto read = number_of(node);
   if (!read || !range.holds(*read)) {

@@ -56,6 +56,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<WeightCoding>> words_of(WeightCoding);
 [[nodiscard]] std::span<const Word<StoredFormat>> words_of(StoredFormat);
 [[nodiscard]] std::span<const Word<LoraInit>> words_of(const LoraInit&);
+[[nodiscard]] std::span<const Word<PruneMethod>> words_of(PruneMethod);
 [[nodiscard]] std::span<const Word<FakeDtype>> words_of(FakeDtype);
 [[nodiscard]] std::span<const Word<Optimizer>> words_of(Optimizer);
 [[nodiscard]] std::span<const Word<LrScheduler>> words_of(LrScheduler);
@@ -97,6 +98,7 @@ struct Word {
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, bool& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, int64_t& value);
+void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, StepsOrFalse& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, double& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::string& value);
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, DatasetType& value);
@@ -139,6 +141,7 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 
 [[nodiscard]] std::string print_value(bool value);
 [[nodiscard]] std::string print_value(int64_t value);
+[[nodiscard]] inline std::string print_value(StepsOrFalse value) { return print_value(value.count); }
 [[nodiscard]] std::string print_value(double value);
 [[nodiscard]] std::string print_value(const std::string& value);
 [[nodiscard]] std::string print_value(const std::vector<std::string>& value);
@@ -164,6 +167,7 @@ template <typename K, typename T>
 
 [[nodiscard]] inline std::string type_of(bool) { return "true or false"; }
 [[nodiscard]] inline std::string type_of(int64_t) { return "integer"; }
+[[nodiscard]] inline std::string type_of(StepsOrFalse) { return "integer or false"; }
 [[nodiscard]] inline std::string type_of(double) { return "number"; }
 [[nodiscard]] inline std::string type_of(const std::string&) { return "text"; }
 [[nodiscard]] inline std::string type_of(const DatasetType&) { return "text or a mapping"; }

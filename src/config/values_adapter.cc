@@ -36,6 +36,10 @@ constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},
                                          {"corda", {}, "an adapter out of activations is"},
                                          {"orthogonal", {}, "an orthogonal adapter is"}};
 
+// axolotl's relora_prune_method.
+constexpr Word<PruneMethod> kPruneMethods[] = {
+    {"magnitude", PruneMethod::kMagnitude}, {"random", PruneMethod::kRandom}, {"reset", PruneMethod::kReset}};
+
 // axolotl's TorchAOQuantDType.
 constexpr Word<FakeDtype> kFakeDtypes[] = {
     {"int4", FakeDtype::kInt4},  {"int8", FakeDtype::kInt8},     {"float8_e4m3fn", FakeDtype::kFloat8},
@@ -61,6 +65,7 @@ std::span<const Word<Adapter>> words_of(Adapter) { return kAdapters; }
 std::span<const Word<WeightCoding>> words_of(WeightCoding) { return kFourBitCodings; }
 std::span<const Word<StoredFormat>> words_of(StoredFormat) { return kStoredFormats; }
 std::span<const Word<LoraInit>> words_of(const LoraInit&) { return kLoraInits; }
+std::span<const Word<PruneMethod>> words_of(PruneMethod) { return kPruneMethods; }
 std::span<const Word<FakeDtype>> words_of(FakeDtype) { return kFakeDtypes; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, TargetModules& value) {

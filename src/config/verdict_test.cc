@@ -72,7 +72,7 @@ TEST_CASE("keys that only begin like ignored ones are unknown") {
 
 TEST_CASE("every key has its verdict") {
   const LoadedConfig loaded = check(
-      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_watch: x\nrelora: true\nload_in_8bit: "
+      "per_device_train_batch_size: 4\nmicro_batch_size: 4\nwandb_watch: x\nmora: true\nload_in_8bit: "
       "false\n"
       "rope_scaling: x\ncomet_project_name: e\nlora_rr: 3\nseed: many\nadapter: mora\nlora_r: 8\ntrl: {beta: 0.1, "
       "betta: "
@@ -83,7 +83,7 @@ TEST_CASE("every key has its verdict") {
   CHECK(verdict_of(loaded, "per_device_train_batch_size") == "supported: is micro_batch_size");
   CHECK(verdict_of(loaded, "micro_batch_size") == "supported: another per_device_train_batch_size");
   CHECK(verdict_of(loaded, "wandb_watch").starts_with("ignored: a tracker is given"));
-  CHECK(verdict_of(loaded, "relora").starts_with("not yet: expected no value or false, got 'true'"));
+  CHECK(verdict_of(loaded, "mora").starts_with("not yet: expected no value or false, got 'true'"));
   CHECK(verdict_of(loaded, "load_in_8bit") == "supported");
   CHECK(verdict_of(loaded, "comet_project_name").starts_with("ignored: "));
   CHECK(verdict_of(loaded, "rope_scaling").starts_with("refused"));

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "config/values.h"
 #include "infer/linear_storage.h"
+#include "job/adapter_restart.h"
 #include "job/adapter_start.h"
 #include "job/lora_options.h"
 #include "job/offload_policy.h"
@@ -184,6 +185,7 @@ void take_base(const ParameterTable& parameters, Job& job) {
   job.graph.model.linear_storage = infer::linear_storage(job.config, parameters, job.graph.model.dtype);
   const ParameterTable kept = parameters_of(*job.model, job.graph.model);
   if (job.graph.model.lora) check_adapter_start(kept, *job.graph.model.lora);
+  check_restarts(job, kept);
   for (std::string& note : infer::notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
 }
 

@@ -133,6 +133,7 @@ LoraOptions fresh_lora(const config::AdapterSettings& adapter, const Model& mode
   lora.layers_to_transform = {adapter.layers_to_transform.begin(), adapter.layers_to_transform.end()};
   lora.layers_pattern = adapter.layers_pattern;
   lora.start = static_cast<LoraStart>(adapter.init.start);
+  lora.restarts = adapter.restarts.has_value();
   lora.start_iterations = adapter.init.iterations;
   resolve_patterns(adapter, parameters, lora);
   for (const std::string& tensor : doubled) {
@@ -246,7 +247,9 @@ ModelPtr fit_to_continued(const ModelPtr& model, const std::string& folder) {
 LoraOptions lora_options(const config::AdapterSettings& adapter, ModelPtr& model, std::vector<std::string>& notes) {
   if (!adapter.model_dir.empty()) {
     model = fit_to_continued(model, adapter.model_dir);
-    return continued_lora(adapter, *model, notes);
+    LoraOptions lora = continued_lora(adapter, *model, notes);
+    lora.restarts = adapter.restarts.has_value();
+    return lora;
   }
   LoraOptions lora = fresh_lora(adapter, *model, notes);
   (void)lora_targets(parameters_of(*model), lora, "lora_target_modules");

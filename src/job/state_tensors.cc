@@ -39,12 +39,11 @@ StateTensor master_tensor(const TrainingGraph& training, const TrainedWeight& t)
   return sliced_tensor(training, t, {.name = "master"}, [](const StateSlice& slice) { return slice.master; });
 }
 
-// Returns state `i` of the optimizer.
+}  // namespace
+
 StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i) {
   return sliced_tensor(training, t, t.schema.values[i], [i](const StateSlice& slice) { return slice.states[i]; });
 }
-
-}  // namespace
 
 StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t) {
   StateTensor master = master_tensor(training, t);

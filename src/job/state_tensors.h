@@ -27,6 +27,9 @@ struct StateTensor {
 // Returns the most exact copy of a trained weight: its f32 master, or the weight itself.
 [[nodiscard]] StateTensor exact_tensor(const TrainingGraph& training, const TrainedWeight& t);
 
+// Returns state `i` of the optimizer's schema.
+[[nodiscard]] StateTensor state_tensor(const TrainingGraph& training, const TrainedWeight& t, size_t i);
+
 // Returns the average of a trained weight, in f32; without parts if the job has none.
 [[nodiscard]] StateTensor average_tensor(const TrainingGraph& training, const TrainedWeight& t);
 

@@ -140,6 +140,7 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
     w.fresh_range = {-layer.fresh_bound, layer.fresh_bound};
   }
   w.loads_with_adapter = is_adapted(layer) && options_.lora->starts_from_weights();
+  w.merges_adapter = is_adapted(layer) && options_.lora->restarts;
   const Parameter added = add(std::move(w));  // a copy: the table grows
   if (is_adapted(layer) && options_.lora->dora) return decomposed_linear(layer, added, x, residual);
   ops::ProductTail update;

@@ -43,6 +43,7 @@ struct LoraOptions {
   std::vector<std::string> layers_pattern;
   LoraStart start = LoraStart::kUniform;
   std::optional<int64_t> start_iterations;  // of kPissa, by a randomised decomposition
+  bool restarts = false;                    // the run merges the factors into their weights now and then (ReLoRA)
   // Modules that are trained in full beside the factors: those whose path ends in one of these names.
   std::set<std::string, std::less<>> modules_to_save;
 

@@ -22,17 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kMergeCommand = "merge";
 
-void write_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer, const MergeProgress& progress) {
-  ThreadPool pool(available_cpus());
-  int64_t done = 0, total = 0;
-  for (const TensorSpec& spec : merged.tensors()) total += spec.bytes();
-  for (const TensorSpec& spec : merged.tensors()) {
-    if (!merged.copy(spec, writer)) writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
-    done += spec.bytes();
-    if (progress) progress(done, total);
-  }
-}
-
 bool has_tokenizer(const fs::path& folder) { return fs::is_regular_file(folder / "tokenizer.json"); }
 
 }  // namespace
@@ -58,7 +47,7 @@ void merge_adapter(ModelPtr read, const fs::path& model, const fs::path& adapter
   create_folders(weights);
   SafetensorsFolderWriter writer(weights, merged.tensors(), SafetensorsFolderWriter::kDefaultShardBytes,
                                  weights_stem(layout));
-  write_weights(merged, writer, progress);
+  write_merged_weights(merged, writer, progress);
   writer.commit();
   copy_files(of_model, weights);
   if (layout == Layout::kDiffusers) {

@@ -211,4 +211,15 @@ std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& poo
   return slabs;
 }
 
+void write_merged_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer, const MergeProgress& progress) {
+  ThreadPool pool(available_cpus());
+  int64_t done = 0, total = 0;
+  for (const TensorSpec& spec : merged.tensors()) total += spec.bytes();
+  for (const TensorSpec& spec : merged.tensors()) {
+    if (!merged.copy(spec, writer)) writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
+    done += spec.bytes();
+    if (progress) progress(done, total);
+  }
+}
+
 }  // namespace spillway

@@ -43,4 +43,8 @@ class MergedWeights {
   std::vector<TensorSpec> tensors_;
 };
 
+// Writes all tensors, each in the dtype of its spec, one in memory at a time. REQUIRES: `writer` is for tensors().
+void write_merged_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer,
+                          const MergeProgress& progress = {});
+
 }  // namespace spillway

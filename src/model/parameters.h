@@ -94,7 +94,8 @@ struct Parameter {
   bool is_called_norm = true;  // of a norm, by which transformers' Trainer knows it
   // For a linear layer: true if it is made together with its adapter's start (job/adapter_start.h); no file holds it.
   bool loads_with_adapter = false;
-  MixtureTensor tensor;  // of a mixture's weight
+  bool merges_adapter = false;  // frozen, and yet it changes: the run merges an adapter into it now and then
+  MixtureTensor tensor;         // of a mixture's weight
   int64_t slab = -1;  // of its source's first dimension, of which it is this one, as fused experts are; -1: it is all
   StoragePtr storage = dense_storage();
   std::string name_in_files;   // of a model that is written, where it is another one
@@ -121,8 +122,10 @@ struct Parameter {
   [[nodiscard]] std::vector<ParameterTensor> tensors() const {
     return source.storage->tensors(source.name, {source.shape, dtype});
   }
-  // Returns true if the files hold exactly the parts that the graph has.
-  [[nodiscard]] bool is_stored_as_used() const { return storage == source.storage && !loads_with_adapter; }
+  // Returns true if the files hold exactly the parts that the graph has, for as long as the run goes on.
+  [[nodiscard]] bool is_stored_as_used() const {
+    return storage == source.storage && !loads_with_adapter && !merges_adapter;
+  }
   // The shape in files that are written.
   [[nodiscard]] const Shape& written_shape() const {
     return is_of_model() && source.shape.rank() != shape.rank() ? source.shape : shape;

@@ -262,6 +262,12 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
   });
 }
 
+void load_merged_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
+  std::optional<ThreadPool> pool;
+  for (const Parameter& p : parameters)
+    if (p.merges_adapter) load_weight(folder, p, store, pool);
+}
+
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store) {
   for (const Parameter& p : parameters) {
     if (p.trained || p.is_copy) read_weight(folder, adapter_tensor_name(p.name), p.value(), store);

@@ -50,6 +50,9 @@ class StoredWeight {
 // and a head that differs from the embedding to which it is tied.
 void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
 
+// Fills the weights that adapters are merged into (Parameter::merges_adapter) as load_base_weights() does.
+void load_merged_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);
+
 // Fills the LoRA factors, the modules that are trained in full beside them, and copies of either, from an adapter's
 // `folder`. Refuses NaN and infinity.
 void load_adapter_weights(const ParameterTable& parameters, const SafetensorsFolder& folder, ValueStore& store);

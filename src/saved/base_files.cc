@@ -52,7 +52,7 @@ void add_ends(const std::filesystem::path& base, std::span<const int32_t> ends, 
 BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
   const std::filesystem::path base = job.config.model.base_model;
   BaseFiles files{.license = license_lines(base)};
-  if (!job.graph.model.lora) {
+  if (const auto& lora = job.graph.model.lora; !lora || lora->restarts) {  // which ends as a whole model
     files.beside_weights["config.json"] = without_quantisation(job.model->config_json(base));
     SafetensorsFolder weights = open_weights(base);
     for (const auto& [name, entry] : weights.tensors())
@@ -63,7 +63,8 @@ BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
     files.tensors_of_wrapper_parts = tensors_of_wrapper_parts(weights, parameters);
     if (!files.tensors_of_wrapper_parts.empty()) files.wrapper_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);
-    if (const std::optional<DType> dtype = job.config.model.written_dtype) write_in(*dtype, job, files);
+    if (const std::optional<DType> dtype = job.config.model.written_dtype; dtype && !job.graph.model.lora)
+      write_in(*dtype, job, files);
   }
   if (!files.tensors_of_wrapper_parts.empty()) {
     for (const char* name :

@@ -15,6 +15,7 @@
 #include "io/file.h"
 #include "job/initial_state.h"
 #include "model/layout.h"
+#include "model/weights.h"
 #include "saved/saved_round.h"
 
 namespace spillway::train {
@@ -60,6 +61,8 @@ Json to_json(const TrainingPosition& position) {
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
   json["base_model"] = position.base;
+  if (position.merged.step > 0)
+    json["merged_base"] = {{"step", position.merged.step}, {"weights", position.merged.weights}};
   if (position.reward_models) {
     Json& models = json["reward_models"] = Json::array();
     for (const RewardModelIdentity& one : *position.reward_models)
@@ -90,6 +93,9 @@ TrainingPosition position_from_json(const Json& json) {
   position.run = run_from_json(json.at("run"));
   position.settings = settings_from_json(json.at("settings"));
   position.base = json.at("base_model").get<BaseIdentity>();
+  if (json.contains("merged_base"))
+    position.merged = {.step = json["merged_base"].at("step"),
+                       .weights = json["merged_base"].at("weights").get<BaseIdentity>()};
   if (json.contains("reward_models")) {
     position.reward_models.emplace();
     for (const Json& one : json["reward_models"])
@@ -192,6 +198,15 @@ void check_reward_models(const fs::path& checkpoint, const TrainingPosition& pos
   }
 }
 
+// Loads the weights that an adapter which restarts was merged into so far.
+void load_base_of(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
+                  ValueStore& store) {
+  const MergedBase& merged = checkpoint.position.merged;
+  const SafetensorsFolder base = merged.step > 0 ? open_merged_base(checkpoint.folder / kMergedBase, job, merged)
+                                                 : open_weights(job.config.model.base_model);
+  load_merged_weights(training.model.parameters, base, store);
+}
+
 }  // namespace
 
 std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job) {
@@ -207,7 +222,12 @@ fs::path save_checkpoint(const fs::path& output, const TrainingPosition& positio
   const fs::path path = output / fmt::format("{}{}", kPrefix, position.step);
   AtomicFolder folder(path, "train");
   Json json = to_json(position);
-  json["checksums"]["model"] = save_model(folder.path(), model, facts);
+  ModelInTraining saved = model;
+  if (position.merged.step > 0) {
+    link_merged_base(model.merged_base, folder.path() / kMergedBase);
+    saved.merged_base = path / kMergedBase;  // for its adapter_config.json
+  }
+  json["checksums"]["model"] = save_model(folder.path(), saved, facts);
   if (content == CheckpointContent::kModel) {
     json.erase("feed");
     json[kOnlyModel] = true;
@@ -357,6 +377,7 @@ void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const T
                      ValueStore& store) {
   const SafetensorsFolder weights = weights_of(checkpoint.folder, job);
   if (checkpoint.model) verify(weights, *checkpoint.model);
+  if (job.graph.model.lora && job.graph.model.lora->restarts) load_base_of(checkpoint, job, training, store);
   if (checkpoint.is_only_model) return load_trained_weights(weights, job, training, store);
   load_optimizer_state(checkpoint.folder / kStateFile, training, store,
                        checkpoint.state ? &*checkpoint.state : nullptr);

@@ -12,6 +12,7 @@
 #include "data/stream/row_stream.h"
 #include "saved/base_identity.h"
 #include "saved/feed_state.h"
+#include "saved/merged_base.h"
 #include "saved/model_card.h"
 #include "saved/run_identity.h"
 #include "saved/run_settings.h"
@@ -45,6 +46,7 @@ struct TrainingPosition {
   // The run.
   RunIdentity run;
   BaseIdentity base;     // empty: not known
+  MergedBase merged;     // of an adapter that restarts
   RunSettings settings;  // the same
   // Each folder once, in the order of the config; none if not known.
   std::optional<std::vector<RewardModelIdentity>> reward_models;
@@ -99,7 +101,8 @@ void verify_checkpoint(const CheckpointRecord& checkpoint, const Job& job);
 // The round that the checkpoint stands in the middle of; null: none. Throws InputError where it is damaged.
 [[nodiscard]] std::shared_ptr<const Round> load_round(const CheckpointRecord& checkpoint);
 
-// Reads the state (of a checkpoint of a model alone its weights), and verifies all tensors of the checkpoint. Throws
+// Reads the state (of a checkpoint of a model alone its weights), and verifies all tensors of the checkpoint. Where the
+// job's adapter restarts, the weights that it is merged into become those that the checkpoint was written with. Throws
 // InputError that names the first one that does not hold what was written, and where the state belongs to another job.
 void load_checkpoint(const CheckpointRecord& checkpoint, const Job& job, const TrainingGraph& training,
                      ValueStore& store);

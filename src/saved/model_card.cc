@@ -119,12 +119,12 @@ Kind kind_of(const Job& job) {
   return {name, "training by preferences", "text-generation", kCausal};
 }
 
-std::string front_matter_of(const Job& job, const Kind& kind, const std::string& license) {
+std::string front_matter_of(const Job& job, const Kind& kind, bool is_adapter, const std::string& license) {
   const config::Config& c = job.config;
   std::string text = fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: {}\n", yaml_text(base_name(c)),
-                                 job.clips              ? "diffusers"
-                                 : job.graph.model.lora ? "peft"
-                                                        : "transformers",
+                                 job.clips    ? "diffusers"
+                                 : is_adapter ? "peft"
+                                              : "transformers",
                                  kind.task);
   text += license;
   std::vector<std::string> ids;
@@ -135,17 +135,17 @@ std::string front_matter_of(const Job& job, const Kind& kind, const std::string&
   if (!ids.empty()) text += "datasets:\n";
   for (const std::string& id : ids) text += fmt::format("- {}\n", yaml_text(id));
   text += fmt::format("tags:\n- spillway\n- {}\n", yaml_text(kind.tag));
-  if (job.graph.model.lora) text += "- lora\n";
+  if (is_adapter) text += "- lora\n";
   return text + "---\n";
 }
 
-std::string intro(const Job& job, const Kind& kind) {
+std::string intro(const Job& job, const Kind& kind, bool is_adapter) {
   const config::Config& c = job.config;
   fs::path output = fs::path(c.output.output_dir).lexically_normal();
   if (!output.has_filename()) output = output.parent_path();
   std::string text = fmt::format(
       "\n# {}\n\n{} of `{}`, made by {}{} with Spillway.\n", output.filename().string(),
-      job.graph.model.lora ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), kind.method,
+      is_adapter ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), kind.method,
       kind.method == "supervised fine-tuning" || kind.method == "pretraining" ? "" : fmt::format(" ({})", kind.tag));
   std::vector<std::string> data;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
@@ -176,10 +176,9 @@ std::string use_of_video(const Job& job, const Kind& kind) {
       pipeline, component, output, json_string(component), base);
 }
 
-std::string use(const Job& job, const Kind& kind) {
+std::string use(const Job& job, const Kind& kind, bool lora) {
   if (job.clips) return use_of_video(job, kind);
   const config::Config& c = job.config;
-  const bool lora = job.graph.model.lora.has_value();
   const std::string folder = json_string(c.output.output_dir);
   const std::string model_class = fmt::format("Auto{}Model{}", lora ? "Peft" : "", kind.model_class);
   std::string text = "\n## Use\n\n```python\n";
@@ -254,8 +253,9 @@ std::string license_lines(const fs::path& base) {
 
 std::string model_card(const Job& job, const TrainedFacts& facts, const std::string& license) {
   const Kind kind = kind_of(job);
-  return front_matter_of(job, kind, license) + intro(job, kind) + use(job, kind) + results(facts) + memory(job, facts) +
-         settings(facts) + std::string(kMark);
+  const bool is_adapter = job.graph.model.lora && !facts.is_merged;
+  return front_matter_of(job, kind, is_adapter, license) + intro(job, kind, is_adapter) + use(job, kind, is_adapter) +
+         results(facts) + memory(job, facts) + settings(facts) + std::string(kMark);
 }
 
 void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& facts, const std::string& license) {

@@ -20,6 +20,7 @@ struct TrainedFacts {
   double epochs = 0;
   int64_t tokens = 0;          // seen, without padding
   bool are_patches = false;    // of clips
+  bool is_merged = false;      // an adapter, into its base: the result is a model
   std::optional<double> loss;  // of the last step
   int64_t evaluation_step = 0;
   std::vector<KeptMetric> evaluation;  // the last; empty: there was none

@@ -44,6 +44,11 @@ void add_adapter(RunSettings& settings, const Job& job) {
   for (const auto& [module, alpha] : lora.alphas)
     alphas.push_back(fmt::format("{}: {}", module, config::print_value(alpha)));
   settings["lora_alpha_pattern"] = fmt::format("{}", fmt::join(alphas, ", "));
+  const config::RestartSettings* const restarts =
+      job.config.adapter && job.config.adapter->restarts ? &*job.config.adapter->restarts : nullptr;
+  settings["relora"] = config::print_value(restarts != nullptr);
+  settings["relora_prune_method"] = restarts ? config::print_value(restarts->prune_method) : "";
+  settings["relora_prune_ratio"] = restarts ? config::print_value(restarts->prune_ratio) : "";
   settings["loraplus_lr_ratio"] =
       config::print_value(job.config.adapter ? job.config.adapter->loraplus_lr_ratio.value_or(1) : 1.0);
 }
@@ -270,6 +275,10 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
       config::print_value(std::max(schedule.warmup.of(total_steps), schedule.optimizer_warmup.of(total_steps)));
   settings["learning_rate"] = config::print_value(config.schedule.learning_rate);
   add_schedule(settings, config.schedule);
+  const schedules::JaggedRestarts restarts = config.schedule.restarts.value_or(schedules::JaggedRestarts());
+  settings["jagged_restart_steps"] = config::print_value(restarts.steps);
+  settings["jagged_restart_warmup_steps"] = config::print_value(restarts.warmup_steps);
+  settings["jagged_restart_anneal_steps"] = config::print_value(restarts.anneal_steps);
   settings["max_grad_norm"] = config::print_value(config.optimizer.max_grad_norm);
   settings["tiled_mlp_num_shards"] = config::print_value(config.batches.mlp_tiles);
   settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
@@ -344,7 +353,7 @@ std::string_view tensors_of(std::string_view setting, const std::string& value) 
 }  // namespace
 
 void check_same_tensors(const RunSettings& before, const RunSettings& now, std::string_view where) {
-  for (const char* name : {"adapter", "lora_r", "peft_use_dora", kInit, "optimizer", "bf16", kOverrides}) {
+  for (const char* name : {"adapter", "lora_r", "peft_use_dora", "relora", kInit, "optimizer", "bf16", kOverrides}) {
     const auto old = before.find(name), here = now.find(name);
     if (old == before.end() || here == now.end()) continue;
     if (tensors_of(name, old->second) == tensors_of(name, here->second)) continue;

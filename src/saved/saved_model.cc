@@ -15,6 +15,7 @@
 #include "job/state_tensors.h"
 #include "model/adapter.h"
 #include "model/layout.h"
+#include "model/merged_weights.h"
 #include "model/quantised/base_format.h"
 #include "model/weights.h"
 #include "model/wrapper_parts.h"
@@ -23,6 +24,8 @@
 
 namespace spillway::train {
 namespace {
+
+bool restarts(const Job& job) { return job.graph.model.lora && job.graph.model.lora->restarts; }
 
 // The version of a trained weight that is written into files of models and adapters.
 enum class Written { kWeight, kEma };
@@ -84,7 +87,7 @@ using BeforeCommit = std::function<void()>;
 
 TensorSums save_adapter(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
                         const BeforeCommit& before_commit) {
-  const auto& [job, base, training, store] = model;
+  const auto& [job, base, training, store, merged_base] = model;
   const LoraOptions saved = job.graph.model.lora->beside_unchanged_base();
   const bool is_diffusers = layout_of(*job.model) == Layout::kDiffusers;
   const std::string component = component_name(job.config.model.base_model);
@@ -125,11 +128,13 @@ TensorSums save_adapters(const std::filesystem::path& folder, const ModelInTrain
   const Job& job = model.job;
   TensorSums sums = save_adapter(folder, model, Written::kWeight, before_commit);
   if (job.graph.ema) (void)save_adapter(folder, model, Written::kEma, [] {});
-  write_files(model.base.beside_weights, folder);
+  FileTexts files = model.base.beside_weights;
+  files.erase("config.json");  // of the model that an adapter becomes which restarts
+  write_files(files, folder);
   if (layout_of(*job.model) == Layout::kTransformers)
     write_file(folder / "adapter_config.json",
                adapter_config_json(model.training.model.parameters, job.graph.model.lora->beside_unchanged_base(),
-                                   job.config.model.base_model));
+                                   model.base_folder().string()));
   return sums;
 }
 
@@ -163,7 +168,7 @@ std::vector<WrittenTensor> model_tensors(const BaseFiles& base, const TrainingGr
 // Writes the weights and the other files. Returns the sums of the weights.
 TensorSums write_weights(const std::filesystem::path& folder, const ModelInTraining& model, Written which,
                          const BeforeCommit& before_commit) {
-  const auto& [job, base, training, store] = model;
+  const auto& [job, base, training, store, merged_base] = model;
   const std::vector<WrittenTensor> tensors = model_tensors(base, training);
   std::vector<TensorSpec> specs;
   for (const WrittenTensor& tensor : tensors)
@@ -201,6 +206,14 @@ TensorSums save_full_model(const std::filesystem::path& folder, const ModelInTra
 
 }  // namespace
 
+int64_t result_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training) {
+  if (!restarts(job)) return saved_bytes(job, base, training);
+  int64_t bytes = 0;
+  for (const WrittenTensor& tensor : model_tensors(base, training))
+    if (tensor.trained == nullptr && tensor.names_tensor()) bytes += tensor.spec.bytes();
+  return bytes;
+}
+
 int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training) {
   int64_t bytes = 0;
   if (const std::optional<LoraOptions>& lora = job.graph.model.lora) {
@@ -223,6 +236,28 @@ TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining
   TensorSums sums = job.graph.model.lora ? save_adapters(folder, model, before_commit)
                                          : save_full_model(folder, model, before_commit);
   write_model_card(folder / "README.md", job, facts, model.base.license);
+  return sums;
+}
+
+TensorSums save_merged_model(const std::filesystem::path& folder, const ModelInTraining& model) {
+  const AtomicFolder adapter(folder / "adapter");  // never published
+  (void)save_adapters(adapter.path(), model, [] {});
+  const std::filesystem::path base = model.base_folder();
+  const MergedWeights merged(read_model(base), base, adapter.path(), MergeBase::kFiles);
+  SafetensorsFolderWriter writer(folder, merged.tensors());
+  write_merged_weights(merged, writer);
+  remove_earlier_result(folder);
+  writer.commit();
+  write_files(model.base.beside_weights, folder);
+  return writer.checksums();
+}
+
+TensorSums save_result(const std::filesystem::path& folder, const ModelInTraining& model, const TrainedFacts& facts) {
+  if (!restarts(model.job)) return save_model(folder, model, facts);
+  TensorSums sums = save_merged_model(folder, model);
+  TrainedFacts merged = facts;
+  merged.is_merged = true;
+  write_model_card(folder / "README.md", model.job, merged, model.base.license);
   return sums;
 }
 

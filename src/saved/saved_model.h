@@ -17,6 +17,11 @@ struct ModelInTraining {
   const BaseFiles& base;
   const TrainingGraph& training;
   ValueStore& store;
+  std::filesystem::path merged_base = {};  // the folder of an adapter's base, where that is no longer base_model
+
+  [[nodiscard]] std::filesystem::path base_folder() const {
+    return merged_base.empty() ? std::filesystem::path(job.config.model.base_model) : merged_base;
+  }
 };
 
 // Saves the model; a value model is only saved in checkpoints.
@@ -30,7 +35,16 @@ struct ModelInTraining {
 TensorSums save_model(const std::filesystem::path& folder, const ModelInTraining& model,
                       const TrainedFacts& facts = {});
 
+// Writes the model that an adapter makes of its base, in the dtypes of the base's files, likewise; without a card.
+// REQUIRES: an adapter that restarts.
+TensorSums save_merged_model(const std::filesystem::path& folder, const ModelInTraining& model);
+
+// Saves what the run is for: as save_model(), but of an adapter that restarts the merged model.
+TensorSums save_result(const std::filesystem::path& folder, const ModelInTraining& model, const TrainedFacts& facts);
+
 // Returns the size of the saved weights, without the headers of files.
 [[nodiscard]] int64_t saved_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training);
+// Returns the size of the weights of save_result() likewise.
+[[nodiscard]] int64_t result_bytes(const Job& job, const BaseFiles& base, const TrainingGraph& training);
 
 }  // namespace spillway::train

@@ -29,8 +29,31 @@ double ScheduleOptions::number(std::string_view name) const {
   return *found;
 }
 
+namespace {
+
+// Returns the share of the schedule's rate that `step` has, by axolotl's count of steps.
+double jagged_share(const JaggedRestarts& restarts, int64_t step) {
+  if (step < restarts.steps - restarts.anneal_steps) return 1;
+  const int64_t behind = step % restarts.steps, left = restarts.steps - behind;
+  double share = 1;
+  if (behind < restarts.warmup_steps) {
+    share = static_cast<double>(behind) / static_cast<double>(restarts.warmup_steps);
+  } else if (left < restarts.anneal_steps) {
+    share = static_cast<double>(left) / static_cast<double>(restarts.anneal_steps);
+  }
+  return share * (1 - restarts.least) + restarts.least;
+}
+
+double scheduled_rate(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options,
+                      int64_t done) {
+  if (!span.restarts) return schedule.rate(span, options, done);
+  return schedule.rate(span, options, done + 1) * jagged_share(*span.restarts, done + 1 + schedule.ahead);
+}
+
+}  // namespace
+
 double rate_of(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) {
-  const double rate = schedule.rate(span, options, done);
+  const double rate = scheduled_rate(schedule, span, options, done);
   if (done >= span.rise_steps) return rate;
   return rate * (static_cast<double>(done + 1) / static_cast<double>(span.rise_steps));
 }

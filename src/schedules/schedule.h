@@ -42,10 +42,20 @@ class ScheduleOptions {
   std::vector<std::pair<std::string_view, double>> items_;
 };
 
+// Axolotl's jagged restarts: up to every multiple of `steps` the rate falls over `anneal_steps`, and behind it rises
+// over `warmup_steps`, between the share `least` and all of what the schedule says. A restart needs no warmup before
+// it: the first steps have the schedule's own.
+struct JaggedRestarts {
+  int64_t steps = 0, warmup_steps = 0, anneal_steps = 0;
+  double least = 0;
+  bool operator==(const JaggedRestarts&) const = default;
+};
+
 // The steps that a schedule covers.
 struct ScheduleSpan {
   double peak = 0;  // the config's learning rate
   int64_t warmup_steps = 0, total_steps = 0;
+  std::optional<JaggedRestarts> restarts{};
   // For optimizers that warm up by themselves, beside the schedule: step k has k / rise_steps of the schedule's rate.
   int64_t rise_steps = 0;
 };
@@ -54,15 +64,18 @@ struct ScheduleDef {
   std::string_view name;  // the name that a config's words resolve to: "cosine"
   std::span<const ScheduleOption> options;
   bool has_warmup = true;
+  int64_t ahead = 0;  // steps by which the library counts further than those that are done
   // Returns the required property of options or peak, for a message: "lr_end below learning_rate". Empty if they fit.
   // Null: they always do.
   std::string (*conflict)(const ScheduleOptions& options, double peak) = nullptr;
   // Returns the schedule's rate for the step with `done` steps before it; rate_of() applies the rest of the span.
-  // REQUIRES: 0 <= done < span.total_steps, options that fit.
+  // REQUIRES: 0 <= done <= span.total_steps, options that fit.
   double (*rate)(const ScheduleSpan& span, const ScheduleOptions& options, int64_t done) = nullptr;
 };
 
-// Returns the optimizer's rate in the step with `done` steps before it. REQUIRES: as ScheduleDef::rate.
+// Returns the optimizer's rate in the step with `done` steps before it. With restarts, rates are those of the step
+// after it: axolotl's wrapper of a schedule counts one step further than the schedule. REQUIRES: done <
+// span.total_steps, and as ScheduleDef::rate.
 [[nodiscard]] double rate_of(const ScheduleDef& schedule, const ScheduleSpan& span, const ScheduleOptions& options,
                              int64_t done);
 

@@ -126,7 +126,7 @@ double cosine_quadratic_warmup(const Span& span, const Options&, int64_t done) {
 double polynomial(const Span& span, const Options& options, int64_t done) {
   if (is_warming_up(span, done)) return warmup(span, done);
   const double end = options.number("lr_end");
-  const double left = 1 - as_real(done - span.warmup_steps) / as_real(span.total_steps - span.warmup_steps);
+  const double left = 1 - progress(span, done);
   return (span.peak - end) * std::pow(left, options.number("power")) + end;
 }
 std::string ends_below_peak(const Options& options, double peak) {
@@ -260,7 +260,7 @@ constexpr std::array kSchedules = {
     ScheduleDef{.name = "polynomial", .options = kPolynomialOptions, .conflict = ends_below_peak, .rate = polynomial},
     ScheduleDef{.name = "inverse_sqrt", .options = kInverseSqrtOptions, .rate = inverse_sqrt},
     ScheduleDef{.name = "warmup_stable_decay", .options = kStableOptions, .rate = warmup_stable_decay},
-    ScheduleDef{.name = "rex", .options = kRexOptions, .rate = rex},
+    ScheduleDef{.name = "rex", .options = kRexOptions, .ahead = 1, .rate = rex},
     ScheduleDef{.name = "one_cycle", .options = kOneCycleOptions, .rate = one_cycle},
 };
 

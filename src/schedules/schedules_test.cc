@@ -52,12 +52,16 @@ TEST_CASE("every schedule gives its library's learning rate in every step") {
       const double number = number_of(*schedule, name, value, &literal);
       options.set(literal, number);
     }
-    const ScheduleSpan span{one["peak"], one["warmup_steps"], one["total_steps"]};
+    ScheduleSpan span{one["peak"], one["warmup_steps"], one["total_steps"]};
+    if (one.contains("restarts")) {
+      const nlohmann::json& restarts = one["restarts"];
+      span.restarts = {restarts["steps"], restarts["warmup_steps"], restarts["anneal_steps"], restarts["least"]};
+    }
     CHECK((!schedule->conflict || schedule->conflict(options, span.peak).empty()));
     for (int64_t done = 0; done < span.total_steps; ++done) {
       CAPTURE(done);
       const double expected = spillway::nth(one["rates"], done);
-      CHECK(std::abs(schedule->rate(span, options, done) - expected) <= 1e-14 * span.peak);
+      CHECK(std::abs(rate_of(*schedule, span, options, done) - expected) <= 1e-14 * span.peak);
     }
   }
   for (const ScheduleDef& schedule : all_schedules()) CHECK(seen.count(std::string(schedule.name)) == 1);
@@ -74,9 +78,13 @@ TEST_CASE("a rate is finite and not below zero, whatever the steps") {
     for (const int64_t total : {1, 2, 3, 10}) {
       for (const int64_t warmup : {0, 1, 2, 10, 20}) {
         for (int64_t done = 0; done < total; ++done) {
-          const double rate = schedule.rate({0.1, warmup, total}, options, done);
-          CHECK(std::isfinite(rate));
-          CHECK(rate >= 0);
+          for (const bool restarts : {false, true}) {
+            ScheduleSpan span{0.1, warmup, total};
+            if (restarts) span.restarts = {2, 1, 1, 0.001};
+            const double rate = rate_of(schedule, span, options, done);
+            CHECK(std::isfinite(rate));
+            CHECK(rate >= 0);
+          }
         }
       }
     }

@@ -21,6 +21,7 @@ LearningRate::LearningRate(const config::ScheduleSettings& settings, int64_t tot
       span_{.peak = settings.learning_rate,
             .warmup_steps = settings.warmup.of(total_steps),
             .total_steps = total_steps,
+            .restarts = settings.restarts,
             .rise_steps = settings.optimizer_warmup.of(total_steps)} {}
 
 }  // namespace spillway::train

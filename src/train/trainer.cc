@@ -81,11 +81,12 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
 
 void Trainer::check_room() const {
   const config::OutputSettings& output = job_.config.output;
-  const int64_t model = saved_bytes(job_, base_files_, session_.training());
+  const int64_t model = result_bytes(job_, base_files_, session_.training());
   const int64_t kept = std::ssize(find_checkpoints(output.output_dir));
   const int64_t checkpoints =
       checkpoints_to_come(output, position_.step, length_.total_steps, length_.epoch.steps(), kept);
   const int64_t state = output.saves_only_model ? 0 : state_bytes(session_.training());
+  // Checkpoints have the merged base of an adapter that restarts, and between two restarts the same one.
   train::check_room(output.output_dir, {model, model + state}, checkpoints);
 }
 
@@ -94,6 +95,7 @@ void Trainer::go_on_from(const TrainingPosition& position) {
   position_.step = position.step;
   position_.num_tokens = position.num_tokens;
   position_.stream = position.stream;
+  position_.merged = position.merged;
   position_.feed = position.feed;
   if (position.stopping) stopping_.restore(*position.stopping);
   // Versions that did not record it evaluated before they saved, except at a last step without a due evaluation.
@@ -125,6 +127,7 @@ void Trainer::check_intervals() const {
 void Trainer::load_checkpoint() {
   if (!from_) return;
   train::load_checkpoint(*from_, job_, session_.training(), session_.store());
+  keep_base_of(*from_);
   position_.feed.round = load_round(*from_);
   if (position_.step == length_.total_steps) {
     log_info("{} is at the last of {} steps: nothing is left to train", from_->folder.string(), position_.step);
@@ -202,6 +205,8 @@ std::span<const Metric> Trainer::step_metrics() {
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
   const int64_t step = position_.step;
+  if (const auto& restarts = job_.config.schedule.restarts; restarts && step > 0 && step % restarts->steps == 0)
+    restart_adapter();
   begin_step();
   const StepTotals totals = feed_->totals();
   Contribution sum;  // of all micro-batches

@@ -139,7 +139,11 @@ class Trainer {
   void begin_run(TrainingOutcome& outcome);
   void finish_step(TrainingOutcome& outcome);
   void load_best(TrainingOutcome& outcome);
-  [[nodiscard]] ModelInTraining model() { return {job_, base_files_, session_.training(), session_.store()}; }
+  [[nodiscard]] ModelInTraining model() {
+    return {job_, base_files_, session_.training(), session_.store(), merged_base_};
+  }
+  void restart_adapter();
+  void keep_base_of(const CheckpointRecord& checkpoint);
   [[nodiscard]] TrainedFacts facts() const;
 
   const Job& job_;
@@ -147,6 +151,7 @@ class Trainer {
   TrainingListeners listeners_;
   std::vector<int32_t> ends_;  // of answers, beside those of the tokenizer
   BaseFiles base_files_;
+  std::filesystem::path merged_base_;  // of an adapter that has restarted
   std::unique_ptr<RunData> data_;
   TrainingLength length_;
   std::optional<LearningRate> learning_rate_;  // once the length is known

@@ -3,6 +3,9 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "io/file.h"
+#include "job/adapter_restart.h"
+#include "saved/merged_base.h"
 #include "train/trainer.h"
 
 namespace spillway::train {
@@ -24,11 +27,43 @@ void Trainer::save(SaveReason reason, CheckpointContent content) {
 void Trainer::save_result(const TrainingOutcome& outcome) {
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
-    first_with_parts([&] { save_model(output, model(), facts()); });
+    first_with_parts([&] { (void)train::save_result(output, model(), facts()); });
+    if (!merged_base_.empty()) ranks_.first([&] { remove_folder(output / kMergedBase); });
   } catch (...) {
     if (outcome.loaded_step == 0 && !find_checkpoint(output, position_.run, position_.step)) try_to_save();
     throw;
   }
+}
+
+// Merges the adapter of a job that restarts it into the base, and begins it anew. Until the merged base is whole
+// nothing has changed, so that an error leaves a checkpoint of what was trained.
+void Trainer::restart_adapter() {
+  if (!job_.config.adapter || !job_.config.adapter->restarts) return;
+  const std::filesystem::path output = job_.config.output.output_dir;
+  try {
+    first_with_parts([&] { (void)write_merged_base(output, model()); });
+  } catch (...) {
+    try_to_save();
+    throw;
+  }
+  merged_base_ = output / kMergedBase;
+  const SafetensorsFolder merged = open_weights(merged_base_);
+  train::restart_adapter(job_, session_.training(), merged, position_.step, session_.store());
+  position_.merged = {.step = position_.step, .weights = identify_base(merged)};
+  log_info("step {}: the adapter is merged into its base and begins anew", position_.step);
+}
+
+// Makes the base of a checkpoint that was loaded that of the run. The checkpoint may be removed while the run goes on.
+void Trainer::keep_base_of(const CheckpointRecord& checkpoint) {
+  position_.merged = checkpoint.position.merged;
+  merged_base_.clear();
+  if (position_.merged.step == 0) return;
+  merged_base_ = std::filesystem::path(job_.config.output.output_dir) / kMergedBase;
+  ranks_.first([&] {
+    AtomicFolder own(merged_base_, "train");
+    link_merged_base(checkpoint.folder / kMergedBase, own.path());
+    own.publish();
+  });
 }
 
 void Trainer::remove_old() const {
@@ -77,6 +112,7 @@ void Trainer::load_best(TrainingOutcome& outcome) {
     return;
   }
   ranks_.agree([&] { train::load_checkpoint(*record, job_, session_.training(), session_.store()); });
+  keep_base_of(*record);
   outcome.loaded_step = facts_.loaded_step = step;
   log_info("the weights are those of step {}: of the checkpoints it has the best {}, {:.6g}", step, metric,
            stopping_.state().best_saved.value);
