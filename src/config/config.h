@@ -127,7 +127,6 @@ struct LoraInit {
   bool operator==(const LoraInit&) const = default;
 };
 
-// Settings of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
 // Which of the optimizer's moments stay when an adapter restarts: the largest, or a random choice.
 enum class PruneMethod : uint8_t { kMagnitude, kRandom, kReset };
 
@@ -137,6 +136,7 @@ struct RestartSettings {
   double prune_ratio = 0;  // the share of moments that are set to zero
 };
 
+// Settings of LoRA. With a model_dir, rank and alpha are 0 where that folder alone says them.
 struct AdapterSettings {
   int64_t r = 0;
   double alpha = 0;
