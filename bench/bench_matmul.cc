@@ -172,12 +172,12 @@ double tile_peak(bool pairs) {
 }
 
 void run_case(const Case& c, DType dtype, Bf16Path path, ThreadPool& pool, int rounds, double peak) {
-  const auto [m, n, k, transpose_a, transpose_b] = c.shape;
+  const auto [m, n, k, transpose_a, transpose_b, tail] = c.shape;
   Buffer a(m * k, dtype, 1), b(n * k, dtype, 2), ours(m * n, dtype, 3), theirs(m * n, dtype, 4);
   MatmulArgs args;
   args.shape = c.shape;
-  args.a = {a.data(), dtype, transpose_a ? m : k};
-  args.b = {b.data(), dtype, transpose_b ? k : n};
+  args.a = {.data = a.data(), .dtype = dtype, .stride = transpose_a ? m : k};
+  args.b = {.data = b.data(), .dtype = dtype, .stride = transpose_b ? k : n};
   args.c = ours.data();
   args.c_dtype = dtype;
   args.c_stride = n;

@@ -24,8 +24,8 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * args.head_size);
   float* key_features = pieces.take(kColumnTile * width);
-  float* scores = pieces.take(kMaxRowTile * kColumnTile);
-  float* d_scores = pieces.take(kMaxRowTile * kColumnTile);
+  float* scores = pieces.take(MatmulKernels::kMaxRows * kColumnTile);
+  float* d_scores = pieces.take(MatmulKernels::kMaxRows * kColumnTile);
 
   Tile tile = make_tile(job, item, true);
   const int64_t token = item.sequence.token, key = item.sequence.key;
@@ -44,14 +44,16 @@ void query_grad_item(const Job& job, const AttentionGradArgs& grad, const float*
     pack_features(tile, job.key(key + tile.column, item.kv_head), key_features);
     for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
       const int64_t into = slot * kMaxRowTile * width;
-      multiply_scores(tile, queries + into, keys, scores);
-      multiply_scores(tile, d_outputs + into, values, d_scores);
-      for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-        const int64_t at = (token + tile.row + row) * args.heads + head;
-        softmax_grad_row(scores + row * kColumnTile, d_scores + row * kColumnTile, span, args.scores, args.lse[at],
-                         delta[at], tile.format);
-      });
-      add_weighted(tile, d_scores, key_features, sums + slot * kMaxRowTile * width);
+      for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+        multiply_scores(tile, panel, queries + into, keys, scores);
+        multiply_scores(tile, panel, d_outputs + into, values, d_scores);
+        for_each_row(tile, panel, [&](int64_t row, int64_t panel_row, const RowSpan& span) {
+          const int64_t at = (token + tile.row + row) * args.heads + head;
+          softmax_grad_row(scores + panel_row * kColumnTile, d_scores + panel_row * kColumnTile, span, args.scores,
+                           args.lse[at], delta[at], tile.format);
+        });
+        add_weighted(tile, panel, d_scores, key_features, sums + into);
+      }
     });
   }
   for_each_slot(job, item, tile, [&](int64_t slot, int64_t head) {
@@ -122,8 +124,8 @@ struct QueryTile {
   }
 };
 
-// Tiles of `rows` keys each: their panels, the last one padded, and the scores of a tile of queries with their
-// gradients.
+// Tiles of `rows` keys each: their panels, the last one padded, and, for a tile of queries, the scores of one panel and
+// the gradients of all.
 struct KeyTile {
   int64_t tile_floats;
   float *keys, *values, *scores, *d_scores;
@@ -132,7 +134,7 @@ struct KeyTile {
       : tile_floats(rows * padded_head(head_size)),
         keys(pieces.take((rows * tiles + MatmulKernels::kMaxPanelWords) * padded_head(head_size))),
         values(pieces.take((rows * tiles + MatmulKernels::kMaxPanelWords) * padded_head(head_size))),
-        scores(pieces.take(rows * kColumnTile)),
+        scores(pieces.take(MatmulKernels::kMaxRows * kColumnTile)),
         d_scores(pieces.take(rows * kColumnTile)) {}
 
   void read(const Job& job, const Tile& tile, int64_t first_key, int64_t kv_head, int64_t slot) const {
@@ -140,18 +142,21 @@ struct KeyTile {
     pack_rows(tile, job.value(first_key + tile.row, kv_head), values + slot * tile_floats);
   }
 
-  // Fills scores with probabilities and d_scores with the gradients of scores, and adds their contributions to dk and
+  // Fills d_scores with the gradients of scores, and adds the contributions of these and of the probabilities to dk and
   // dv.
   void add(const Tile& tile, int64_t slot, const ScoreMap& map, const QueryTile& queries, float* key_sums,
            float* value_sums) const {
-    multiply_scores(tile, keys + slot * tile_floats, queries.queries, scores);
-    multiply_scores(tile, values + slot * tile_floats, queries.d_outputs, d_scores);
-    for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-      softmax_grad_columns(scores + row * kColumnTile, d_scores + row * kColumnTile, span, map, queries.lse,
-                           queries.delta, tile.format);
-    });
-    add_weighted(tile, scores, queries.d_output_features, value_sums);
-    add_weighted(tile, d_scores, queries.query_features, key_sums);
+    for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+      float* gradients = d_scores + panel * tile.height() * kColumnTile;
+      multiply_scores(tile, panel, keys + slot * tile_floats, queries.queries, scores);
+      multiply_scores(tile, panel, values + slot * tile_floats, queries.d_outputs, gradients);
+      for_each_row(tile, panel, [&](int64_t, int64_t row, const RowSpan& span) {
+        softmax_grad_columns(scores + row * kColumnTile, gradients + row * kColumnTile, span, map, queries.lse,
+                             queries.delta, tile.format);
+      });
+      add_weighted(tile, panel, scores, queries.d_output_features, value_sums);
+      add_weighted(tile, panel, gradients, queries.query_features, key_sums);
+    }
   }
 };
 

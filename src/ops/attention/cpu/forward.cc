@@ -18,7 +18,7 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
   float* sums = pieces.take(kItemHeads * kMaxRowTile * width);
   float* keys = pieces.take(kColumnTile * args.head_size);
   float* values = pieces.take(kColumnTile * width);
-  float* scores = pieces.take(kMaxRowTile * kColumnTile);
+  float* scores = pieces.take(MatmulKernels::kMaxRows * kColumnTile);
   auto* states = reinterpret_cast<SoftmaxState*>(pieces.take(2 * kItemHeads * kMaxRowTile));
 
   Tile tile = make_tile(job, item, true);
@@ -35,13 +35,15 @@ void forward_item(const Job& job, const Item& item, Pieces pieces) {
     pack_features(tile, job.value(item.sequence.key + tile.column, item.kv_head), values);
     for_each_slot(job, item, tile, [&](int64_t slot, int64_t) {
       float* slot_sums = sums + slot * kMaxRowTile * width;
-      multiply_scores(tile, queries + slot * kMaxRowTile * width, keys, scores);
-      for_each_row(tile, [&](int64_t row, const RowSpan& span) {
-        const float factor =
-            softmax_row(scores + row * kColumnTile, span, args.scores, tile.format, states[slot * kMaxRowTile + row]);
-        if (factor != 1) scale_row(slot_sums + row * width, width, factor);
-      });
-      add_weighted(tile, scores, values, slot_sums);
+      for (int64_t panel = 0; panel < tile.panels(); ++panel) {
+        multiply_scores(tile, panel, queries + slot * kMaxRowTile * width, keys, scores);
+        for_each_row(tile, panel, [&](int64_t row, int64_t panel_row, const RowSpan& span) {
+          SoftmaxState& state = states[slot * kMaxRowTile + row];
+          const float factor = softmax_row(scores + panel_row * kColumnTile, span, args.scores, tile.format, state);
+          if (factor != 1) scale_row(slot_sums + row * width, width, factor);
+        });
+        add_weighted(tile, panel, scores, values, slot_sums);
+      }
     });
   }
 

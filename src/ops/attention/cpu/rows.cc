@@ -20,7 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using ops::HWY_NAMESPACE::exp_of;
 using ops::HWY_NAMESPACE::score_of;
 using ops::HWY_NAMESPACE::slope_of;
-using Tag = ops::HWY_NAMESPACE::Floats;  // of which kScoreGranule is a whole number of vectors
+using Tag = ops::HWY_NAMESPACE::Floats;
+static_assert(kScoreGranule % (2 * ops::HWY_NAMESPACE::kMaxLanes) == 0, "a span is a whole number of pairs of vectors");
 
 void hide(float* scores, const RowSpan& span) {
   constexpr float kHidden = -std::numeric_limits<float>::infinity();
@@ -30,19 +31,63 @@ void hide(float* scores, const RowSpan& span) {
 
 using Vector = hn::Vec<Tag>;
 
-// Stores column i of a row as f32 or as bf16, rounded to the nearest even; the NaN of an invalid operation stays one.
-// The narrower row never overtakes the f32 columns that are still to be read.
+// Stores two vectors of f32 as bf16, rounded to the nearest, of two away from zero; the NaN of an invalid operation
+// stays one.
+HWY_INLINE void store_halves(Vector first, Vector second, uint16_t* to) {
+  const hn::RebindToUnsigned<Tag> words;
+  const auto half_place = hn::Set(words, 0x8000);
+  const auto low = hn::Add(hn::BitCast(words, first), half_place);
+  const auto high = hn::Add(hn::BitCast(words, second), half_place);
+#if HWY_TARGET == HWY_SCALAR
+  to[0] = static_cast<uint16_t>(hn::GetLane(low) >> 16);
+  to[1] = static_cast<uint16_t>(hn::GetLane(high) >> 16);
+#else
+  const hn::Repartition<uint16_t, Tag> halves;
+  hn::StoreU(hn::ConcatOdd(halves, hn::BitCast(halves, high), hn::BitCast(halves, low)), halves, to);
+#endif
+}
+
+// Stores two vectors as columns from i on of a row of f32 or bf16. The narrower row never overtakes the f32 columns that
+// are still to be read.
 template <typename T>
-HWY_INLINE void store_column(Vector value, float* row, int64_t i) {
+HWY_INLINE void store_columns(Vector first, Vector second, float* row, int64_t i) {
   if constexpr (std::is_same_v<T, float>) {
-    hn::StoreU(value, Tag(), row + i);
+    hn::StoreU(first, Tag(), row + i);
+    hn::StoreU(second, Tag(), row + i + static_cast<int64_t>(hn::Lanes(Tag())));
   } else {
-    const hn::RebindToUnsigned<Tag> words;
-    const hn::Rebind<uint16_t, Tag> halves;
-    const auto bits = hn::BitCast(words, value);
-    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1));
-    const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(words, 0x7FFF)));
-    hn::StoreU(hn::TruncateTo(halves, hn::ShiftRight<16>(rounded)), halves, reinterpret_cast<uint16_t*>(row) + i);
+    store_halves(first, second, reinterpret_cast<uint16_t*>(row) + i);
+  }
+}
+
+// Returns e^x of an x up to 1, which is then rounded to bf16 and added up, within 3e-6 of itself; 0 below -87. NaN stays
+// NaN. It takes two thirds of the time of exp_of(), by one step of reduction in place of two. The polynomial of 2^f, f
+// in [-0.5, 0.5], is a minimax fit.
+HWY_INLINE Vector exp_for_bf16(Vector x) {
+  constexpr float kMin = -87, kLog2OfE = 1.44269504f;
+  constexpr float kWhole = 12582912;  // 1.5 * 2^23: a sum with it is rounded to a whole number, in its lower bits
+  const Tag d;
+  const hn::RebindToUnsigned<Tag> words;
+  const auto of = [&](float value) HWY_ATTR { return hn::Set(d, value); };
+  const Vector shifted = hn::MulAdd(x, of(kLog2OfE), of(kWhole));
+  const Vector f = hn::MulSub(x, of(kLog2OfE), hn::Sub(shifted, of(kWhole)));
+  Vector p = of(1.326472615e-3f);
+  p = hn::MulAdd(p, f, of(9.671512991e-3f));
+  p = hn::MulAdd(p, f, of(5.550733581e-2f));
+  p = hn::MulAdd(p, f, of(2.402224243e-1f));
+  p = hn::MulAdd(p, f, of(6.931470037e-1f));
+  p = hn::MulAdd(p, f, of(1));
+  // Adds the whole part to the exponent.
+  const auto bits = hn::Add(hn::BitCast(words, p), hn::ShiftLeft<23>(hn::BitCast(words, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, of(kMin)), hn::BitCast(d, bits));
+}
+
+// Returns e^x, as precise as an operand of type T has to be.
+template <typename T>
+HWY_INLINE Vector exp_as(Vector x) {
+  if constexpr (std::is_same_v<T, float>) {
+    return exp_of(x);
+  } else {
+    return exp_for_bf16(x);
   }
 }
 
@@ -67,65 +112,72 @@ float softmax_row_as(float* scores, const RowSpan& span, const ScoreMap& map, So
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (span.visible_begin >= span.visible_end) {
-    for (int64_t i = span.begin; i < span.end; i += lanes) store_column<T>(hn::Zero(d), scores, i);
+    for (int64_t i = span.begin; i < span.end; i += 2 * lanes) store_columns<T>(hn::Zero(d), hn::Zero(d), scores, i);
     return 1;
   }
   const float scale = map.cap > 0 ? cap_scores(scores, span, map).scale : map.scale;
   hide(scores, span);
   const auto scale_v = hn::Set(d, scale);
-  auto top = hn::Set(d, state.maximum);
-  for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto scaled = hn::Mul(hn::LoadU(d, scores + i), scale_v);
-    hn::StoreU(scaled, d, scores + i);
-    top = hn::Max(top, scaled);
+  const auto load = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, scores + i); };
+  auto top = hn::Set(d, state.maximum), other_top = top;
+  for (int64_t i = span.begin; i < span.end; i += 2 * lanes) {
+    top = hn::Max(top, hn::Mul(load(i), scale_v));
+    other_top = hn::Max(other_top, hn::Mul(load(i + lanes), scale_v));
   }
-  const float maximum = hn::GetLane(hn::MaxOfLanes(d, top));
-  const float factor = std::exp(state.maximum - maximum);
+  const float maximum = hn::GetLane(hn::MaxOfLanes(d, hn::Max(top, other_top)));
   const auto maximum_v = hn::Set(d, maximum);
-  auto sum = hn::Zero(d);
-  for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto p = exp_of(hn::Sub(hn::LoadU(d, scores + i), maximum_v));
-    store_column<T>(p, scores, i);
+  auto sum = hn::Zero(d), other_sum = hn::Zero(d);
+  for (int64_t i = span.begin; i < span.end; i += 2 * lanes) {
+    const auto p = exp_as<T>(hn::MulSub(load(i), scale_v, maximum_v));
+    const auto other_p = exp_as<T>(hn::MulSub(load(i + lanes), scale_v, maximum_v));
+    store_columns<T>(p, other_p, scores, i);
     sum = hn::Add(sum, p);
+    other_sum = hn::Add(other_sum, other_p);
   }
-  state.sum = state.sum * factor + hn::GetLane(hn::SumOfLanes(d, sum));
+  const float factor = maximum == state.maximum ? 1 : std::exp(state.maximum - maximum);
+  state.sum = state.sum * factor + hn::GetLane(hn::SumOfLanes(d, hn::Add(sum, other_sum)));
   state.maximum = maximum;
   return factor;
 }
 
-template <typename T, bool kCapped>
-void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
-                         float delta) {
-  const Tag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const float scale = kCapped ? cap_scores(scores, span, map).scale : map.scale;
-  hide(scores, span);
-  const auto scale_v = hn::Set(d, scale), lse_v = hn::Set(d, lse), delta_v = hn::Set(d, delta);
-  for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto score = hn::LoadU(d, scores + i);
-    const auto p = exp_of(hn::MulSub(score, scale_v, lse_v));
-    const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), delta_v);
-    const auto grad = hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map));
-    store_column<T>(p, scores, i);
-    store_column<T>(grad, d_scores, i);
-  }
-}
-
-template <typename T, bool kCapped>
-void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
-                             const float* delta) {
+// Does what softmax_grad_row() does with the vectors lse(i) and delta(i) of columns from i on.
+template <typename T, bool kCapped, typename Lse, typename Delta>
+HWY_INLINE void softmax_grad(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const Lse& lse,
+                             const Delta& delta) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const float scale = kCapped ? cap_scores(scores, span, map).scale : map.scale;
   hide(scores, span);
   const auto scale_v = hn::Set(d, scale);
-  for (int64_t i = span.begin; i < span.end; i += lanes) {
-    const auto score = hn::LoadU(d, scores + i);
-    const auto p = exp_of(hn::MulSub(score, scale_v, hn::LoadU(d, lse + i)));
-    const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), hn::LoadU(d, delta + i));
-    store_column<T>(p, scores, i);
-    store_column<T>(hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(score, map)), d_scores, i);
+  const auto probability = [&](int64_t i) HWY_ATTR {
+    return exp_as<T>(hn::MulSub(hn::LoadU(d, scores + i), scale_v, lse(i)));
+  };
+  const auto gradient = [&](int64_t i, Vector p) HWY_ATTR {
+    const auto shifted = hn::Sub(hn::LoadU(d, d_scores + i), delta(i));
+    return hn::Mul(hn::Mul(p, shifted), finite_slope_of<kCapped>(hn::LoadU(d, scores + i), map));
+  };
+  for (int64_t i = span.begin; i < span.end; i += 2 * lanes) {
+    const auto p = probability(i), other_p = probability(i + lanes);
+    const auto grad = gradient(i, p), other_grad = gradient(i + lanes, other_p);
+    store_columns<T>(p, other_p, scores, i);
+    store_columns<T>(grad, other_grad, d_scores, i);
   }
+}
+
+template <typename T, bool kCapped>
+void softmax_grad_row_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, float lse,
+                         float delta) {
+  const auto lse_v = hn::Set(Tag(), lse), delta_v = hn::Set(Tag(), delta);
+  softmax_grad<T, kCapped>(
+      scores, d_scores, span, map, [&](int64_t) HWY_ATTR { return lse_v; }, [&](int64_t) HWY_ATTR { return delta_v; });
+}
+
+template <typename T, bool kCapped>
+void softmax_grad_columns_as(float* scores, float* d_scores, const RowSpan& span, const ScoreMap& map, const float* lse,
+                             const float* delta) {
+  softmax_grad<T, kCapped>(
+      scores, d_scores, span, map, [&](int64_t i) HWY_ATTR { return hn::LoadU(Tag(), lse + i); },
+      [&](int64_t i) HWY_ATTR { return hn::LoadU(Tag(), delta + i); });
 }
 
 float softmax_row(float* scores, const RowSpan& span, const ScoreMap& map, PanelFormat format, SoftmaxState& state) {

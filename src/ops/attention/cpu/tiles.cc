@@ -56,33 +56,28 @@ void pack_features(const Tile& tile, const HeadView& view, float* out) {
   }
 }
 
-void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores) {
+void multiply_scores(const Tile& tile, int64_t panel, const float* rows, const float* tokens, float* scores) {
   const MatmulKernels::Tiles& products = tile.products();
   const int64_t units = tile.units(tile.head_size), height = tile.height();
-  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
-    const RowSpan span = tile.panel_span(panel);
-    const TileLeft left = products.packed(rows + panel * height * products.left_units(units), height);
-    for (int64_t column = span.begin; column < span.end; column += products.columns) {
-      tile.product(tile.panel_rows(panel))(left, tokens + column * units, units,
-                                           scores + panel * height * kColumnTile + column, kColumnTile, false);
-    }
+  const RowSpan span = tile.panel_span(panel);
+  const TileLeft left = products.packed(rows + panel * height * products.left_units(units), height);
+  for (int64_t column = span.begin; column < span.end; column += products.columns) {
+    tile.product(tile.panel_rows(panel))(left, tokens + column * units, units, scores + column, kColumnTile, false);
   }
 }
 
-void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums) {
+void add_weighted(const Tile& tile, int64_t panel, const float* weights, const float* features, float* sums) {
   const MatmulKernels::Tiles& products = tile.products();
   const int64_t width = padded_head(tile.head_size);
-  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
-    const RowSpan span = tile.panel_span(panel);
-    const int64_t columns = std::min(span.end, tile.columns) - span.begin, row = panel * tile.height();
-    if (columns <= 0) continue;
-    // A span begins at a whole granule, hence at a whole block of pairs.
-    const int64_t first = tile.units(span.begin);
-    const TileLeft left = products.in_place(weights + row * kColumnTile + first, kColumnTile * kWordBytes);
-    for (int64_t column = 0; column < width; column += products.columns) {
-      const float* right = features + column * tile.units(tile.columns) + first * products.columns;
-      tile.product(tile.panel_rows(panel))(left, right, tile.units(columns), sums + row * width + column, width, true);
-    }
+  const RowSpan span = tile.panel_span(panel);
+  const int64_t columns = std::min(span.end, tile.columns) - span.begin, row = panel * tile.height();
+  if (columns <= 0) return;
+  // A span begins at a whole granule, hence at a whole block of pairs.
+  const int64_t first = tile.units(span.begin);
+  const TileLeft left = products.in_place(weights + first, kColumnTile * kWordBytes);
+  for (int64_t column = 0; column < width; column += products.columns) {
+    const float* right = features + column * tile.units(tile.columns) + first * products.columns;
+    tile.product(tile.panel_rows(panel))(left, right, tile.units(columns), sums + row * width + column, width, true);
   }
 }
 

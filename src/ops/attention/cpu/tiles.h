@@ -148,23 +148,23 @@ void pack_tokens(const Tile& tile, const HeadView& view, float* out);
 // Writes the head as columns, summing over tokens: [panel][tokens][kernel columns].
 void pack_features(const Tile& tile, const HeadView& view, float* out);
 
-// Computes scores [rows, kColumnTile] = rows x tokens, where any row of the panel sees them.
-void multiply_scores(const Tile& tile, const float* rows, const float* tokens, float* scores);
-// Computes sums [rows, padded head] += weights x features. Weights are rows of kColumnTile words: f32, or the tile's
-// columns as bf16 from the row's start.
-void add_weighted(const Tile& tile, const float* weights, const float* features, float* sums);
+// The following work on one panel of a tile's rows, so that its scores are still in the first cache when they are read.
+// Computes scores [rows of the panel, kColumnTile] = rows x tokens, where any row of the panel sees them.
+void multiply_scores(const Tile& tile, int64_t panel, const float* rows, const float* tokens, float* scores);
+// Computes sums [rows of the tile, padded head] += weights x features. Weights are rows of kColumnTile words, those of
+// the panel: f32, or the tile's columns as bf16 from the row's start.
+void add_weighted(const Tile& tile, int64_t panel, const float* weights, const float* features, float* sums);
 // Writes rows of sums [rows, padded head] in the type of `out`.
 void write_rows(const Tile& tile, const float* sums, const HeadView& out);
 
-// Calls body(row of the tile, span) for every row whose panel sees anything.
+// Calls body(row of the tile, row of the panel, span) for every row of a panel that sees anything.
 template <typename Body>
-void for_each_row(const Tile& tile, const Body& body) {
-  for (int64_t panel = 0; panel < tile.panels(); ++panel) {
-    const RowSpan span = tile.panel_span(panel);
-    if (span.begin == span.end) continue;
-    const int64_t first = panel * tile.height();
-    for (int64_t row = first; row < first + tile.panel_rows(panel); ++row) body(row, tile.row_span(span, row));
-  }
+void for_each_row(const Tile& tile, int64_t panel, const Body& body) {
+  const RowSpan span = tile.panel_span(panel);
+  if (span.begin == span.end) return;
+  const int64_t first = panel * tile.height();
+  for (int64_t row = 0; row < tile.panel_rows(panel); ++row)
+    body(first + row, row, tile.row_span(span, first + row));
 }
 
 // A call, with its kernels and the format of its products.

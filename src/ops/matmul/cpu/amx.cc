@@ -119,16 +119,9 @@ void store_sums(float* tile, int64_t stride_bytes) {
   }
 }
 
-// Multiplies `steps` steps of `units` units each.
+// Adds steps to the sums in the registers.
 template <int kRows, int kColumnTiles>
-void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int units, float* tile,
-                    int64_t stride_bytes, bool accumulate) {
-  set_up({kRows, units});
-  if (accumulate) {
-    load_sums<kRows, kColumnTiles>(tile, stride_bytes);
-  } else {
-    clear_sums<kRows, kColumnTiles>();
-  }
+void add_steps(const TileLeft& left, const float* right, int64_t steps) {
   const auto* rows = static_cast<const char*>(left.data);
   const char* ahead = left.ahead;
   for (; steps > 0; --steps) {
@@ -139,6 +132,27 @@ void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int
     rows += left.block_bytes;
     right += kTileWords * kColumnTiles * kTileWords;
   }
+}
+
+template <int kRows, int kColumnTiles>
+void add_tail(const TileTail& tail) {
+  const TileLeft left{
+      .data = tail.left, .row_bytes = kTileBytes, .block_bytes = kTileBytes * static_cast<int64_t>(tail.height)};
+  add_steps<kRows, kColumnTiles>(left, tail.right, tail.units / kTileWords);
+}
+
+// Multiplies `steps` steps of `units` units each, and adds a tail, if there is one; then units are kTileWords.
+template <int kRows, int kColumnTiles>
+void multiply_steps(const TileLeft& left, const float* right, int64_t steps, int units, float* tile,
+                    int64_t stride_bytes, bool accumulate, const TileTail* tail) {
+  set_up({kRows, units});
+  if (accumulate) {
+    load_sums<kRows, kColumnTiles>(tile, stride_bytes);
+  } else {
+    clear_sums<kRows, kColumnTiles>();
+  }
+  add_steps<kRows, kColumnTiles>(left, right, steps);
+  if (tail != nullptr) add_tail<kRows, kColumnTiles>(*tail);
   store_sums<kRows, kColumnTiles>(tile, stride_bytes);
 }
 
@@ -147,16 +161,19 @@ void multiply_tile(const TileLeft& left, const float* right, int64_t units, floa
                    bool accumulate) {
   const int64_t stride_bytes = tile_stride * static_cast<int64_t>(sizeof(float));
   const int64_t steps = units / kTileWords;
+  const int rest = static_cast<int>(units % kTileWords);
   // GCC 12's intrinsics do not say that they read memory.
   __asm__ volatile("" : : : "memory");
   if (steps > 0 || units == 0)
-    multiply_steps<kRows, kColumnTiles>(left, right, steps, kTileWords, tile, stride_bytes, accumulate);
-  const int rest = static_cast<int>(units % kTileWords);
+    multiply_steps<kRows, kColumnTiles>(left, right, steps, kTileWords, tile, stride_bytes, accumulate,
+                                        rest > 0 ? nullptr : left.tail);
   if (rest > 0) {
     const TileLeft last{.data = static_cast<const char*>(left.data) + steps * left.block_bytes,
                         .row_bytes = left.row_bytes};
     multiply_steps<kRows, kColumnTiles>(last, right + steps * kTileWords * kColumnTiles * kTileWords, 1, rest, tile,
-                                        stride_bytes, accumulate || steps > 0);
+                                        stride_bytes, accumulate || steps > 0, nullptr);
+    if (left.tail != nullptr)
+      multiply_steps<kRows, kColumnTiles>({}, right, 0, kTileWords, tile, stride_bytes, true, left.tail);
   }
 }
 

@@ -67,6 +67,7 @@ extern constinit const MatmulKernels kAmxBf16Kernels = {
      .left_words = 1 << 18,
      .few_rows = 128,
      .leave = release_amx_tiles,
+     .joins_tails = true,
      .waits_for_memory = true},
     pack_panel<Avx512>,
     finish_tile<Avx512WithPastCaches>};

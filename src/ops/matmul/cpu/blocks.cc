@@ -158,7 +158,8 @@ bool goes_past_caches(const MatmulKernels::Tiles& tiles, const MatmulArgs& args,
 MatmulTail tail_of(const MatmulArgs& args, const MatmulKernels::Tiles& tiles, PanelFormat format, bool swapped) {
   const MatmulShape& shape = args.shape;
   if (shape.tail == 0) return {};
-  const int64_t units = format == PanelFormat::kBF16Pairs ? div_ceil(shape.tail, 2) : shape.tail;
+  // Whole blocks, filled with zeros: tiles of another depth would set up their registers anew.
+  const int64_t units = tiles.left_units(format == PanelFormat::kBF16Pairs ? div_ceil(shape.tail, 2) : shape.tail);
   MatmulTail tail{.left = {args.tail_a.data, args.tail_a.dtype, args.tail_a.stride, !shape.transpose_a, format},
                   .right = {args.tail_b.data, args.tail_b.dtype, args.tail_b.stride, shape.transpose_b, format},
                   .k = shape.tail,

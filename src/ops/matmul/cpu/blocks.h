@@ -27,7 +27,7 @@ struct MatmulOperand {
 // a tile's behind the last unit of k.
 struct MatmulTail {
   PanelSource left = {}, right = {};
-  int64_t k = 0, units = 0, depth = 1;  // of k, as in MatmulJob
+  int64_t k = 0, units = 0, depth = 1;  // of k, as in MatmulJob; units of whole blocks, zeros behind k
   // Whether the panels of the left or of the right operand are those of A', which are multiplied by `factor`.
   bool scales_left = true;
   float factor = 1;

@@ -48,16 +48,23 @@ struct TileRange {
   int64_t row = 0, rows = 0, column = 0, columns = 0;
 };
 
+// A further product of a tile's rows and columns: packed panels of whole blocks.
+struct TileTail {
+  const float *left = nullptr, *right = nullptr;
+  int64_t height = 0, units = 0;
+};
+
 // The left operand of a tile, packed or in place: row r's units from b * block on are the words at data + r * row_bytes
 // + b * block_bytes, `block` of them or the rest of k.
 //
 // `ahead`, if not null, is a row like them to prefetch: that row and the next ones, up to `ahead_rows`, are read by
-// later tiles, block for block.
+// later tiles, block for block. `tail`, if not null, is added behind the last unit; only by tiles that join tails.
 struct TileLeft {
   const void* data = nullptr;
   int64_t row_bytes = 0, block_bytes = 0;
   const char* ahead = nullptr;
   int64_t ahead_rows = 0;
+  const TileTail* tail = nullptr;
 };
 
 // A right panel of whole rows of codes: element (i, k) is table[code] * scale, or code * scale of a code that is an i8,
@@ -120,6 +127,7 @@ struct MatmulKernels {
     int64_t left_words = 1 << 17;  // of the left operand's rows that stay in the second cache
     int64_t few_rows = 0;          // of so many or fewer, packing the right operand would take longer than the product
     void (*leave)() = nullptr;     // called by a thread after its last tile of a run (TileRun), if set
+    bool joins_tails = false;      // whether a Tile adds the tail that its left operand names
     // Whether products are so fast that they wait for memory: the left operand's rows then stay in the second cache,
     // all threads share right panels, and a C that the cache cannot hold is written past it.
     bool waits_for_memory = false;

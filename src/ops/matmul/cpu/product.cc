@@ -296,6 +296,9 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
       if (job.reads_right) ask_for_next(job, i, j - task.column_begin, columns, left);
       const int64_t height = std::min(job.height, job.m - i * job.height);
       float* tile = job.sums_wait() ? layout.at(i, j) : layout.sums + tiles++ % 2 * job.tile_words();
+      const bool joins = last && tail.joins();
+      const TileTail joined = joins ? tail.at(i, j) : TileTail{};
+      if (joins) left.tail = &joined;
       if (streamed.ready()) {
         streamed.multiply(left, height, unit, depth, tile);
       } else {
@@ -304,7 +307,7 @@ void run_task(const Job& job, const Block& block, const Block& task, const Works
         job.products[height - 1](left, right, depth, tile, job.columns, unit > 0);
       }
       if (!last) continue;
-      tail.add_to(tile, job.columns, i, j);
+      if (!joins) tail.add_to(tile, job.columns, i, j);
       finish_pending();
       pending = {i, j, tile};
     }
@@ -320,13 +323,15 @@ void run_strips(const Job& job, const Block& block, const Block& task, const Wor
   float* const strip = workspace.sums + thread * kTaskSums;
   const int64_t width = (task.column_end - task.column_begin) * job.columns, column = task.column_begin * job.columns;
   for (int64_t i = task.row_begin; i < task.row_end; ++i) {
-    const TileLeft left = tile_left(job, block, workspace.packed, i, task.unit_begin);
+    TileLeft left = tile_left(job, block, workspace.packed, i, task.unit_begin);
     const int64_t row = i * job.height, rows = std::min(job.height, job.m - row);
     for (int64_t j = task.column_begin; j < task.column_end; ++j) {
       float* const tile = strip + (j - task.column_begin) * job.columns;
+      const TileTail joined = tail.joins() ? tail.at(i, j) : TileTail{};
+      if (tail.joins()) left.tail = &joined;
       job.products[rows - 1](left, shared_panel(job, block, workspace.packed, j, task.unit_begin), job.units, tile,
                              width, false);
-      tail.add_to(tile, width, i, j);
+      if (!tail.joins()) tail.add_to(tile, width, i, j);
     }
     job.kernels.finish(strip, width, job.target, {row, rows, column, std::min(width, job.n - column)});
   }

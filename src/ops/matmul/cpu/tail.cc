@@ -52,8 +52,10 @@ void TailPanels::pack_left(int64_t panel) const {
 void TailPanels::pack_right(int64_t panel) const {
   float* const words = right_ + panel * right_words();
   for_each_depth(job_.tail, [&](int64_t unit, int64_t units) {
-    job_.kernels.pack(job_.tail.right, range_of(job_, panel, job_.columns, job_.n, unit, units),
-                      words + unit * job_.columns);
+    const PanelRange range = range_of(job_, panel, job_.columns, job_.n, unit, units);
+    const int64_t packed = div_ceil(range.k_end - range.k_begin, job_.unit_elems);
+    job_.kernels.pack(job_.tail.right, range, words + unit * job_.columns);
+    std::fill_n(words + (unit + packed) * job_.columns, (units - packed) * job_.columns, 0.0f);
   });
   if (!job_.tail.scales_left) scale(job_.tail.right, job_.tail.factor, words, right_words());
 }

@@ -17,6 +17,15 @@ class TailPanels {
   // Packs all panels, on all threads.
   void pack(ThreadPool& pool) const;
 
+  // Whether tiles add the tail themselves, before their sums go to memory.
+  [[nodiscard]] bool joins() const { return job_.tail.units > 0 && job_.tiles.joins_tails; }
+  [[nodiscard]] TileTail at(int64_t row_panel, int64_t column_panel) const {
+    return {.left = left_ + row_panel * left_words(),
+            .right = right_ + column_panel * right_words(),
+            .height = job_.height,
+            .units = job_.tail.units};
+  }
+
   // Adds the tail's sums to the tile of a row panel and a column panel, `stride` apart by row. Does nothing without a
   // tail. REQUIRES: a TileRun of this thread.
   void add_to(float* tile, int64_t stride, int64_t row_panel, int64_t column_panel) const;
