@@ -261,8 +261,7 @@ int eval_exact(const ModelArguments& model, const ExactArguments& arguments, boo
     lengths.push_back(item.prompt.sequence_tokens());
     longest = std::max(longest, item.prompt.sampling.max_new_tokens);
   }
-  SamplingArguments greedy;
-  greedy.penalties.repetition = 1;
+  const SamplingArguments greedy;  // with the model's own penalties, as transformers has them
   LoadedModel loaded(model, greedy, infer::generation_sizes(std::move(lengths), infer::kMaxSequences, longest));
   std::unique_ptr<StepLines> lines;
   if (!arguments.out.empty()) lines = std::make_unique<StepLines>(arguments.out, 0);

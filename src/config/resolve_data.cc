@@ -411,8 +411,8 @@ data::DataSettings resolve_data(const Resolution& r) {
   const char* const key = pretrains ? "pretraining_dataset" : "datasets";
   data::DataSettings data{.datasets = resolve_datasets(r, key, r.where(key), training)};
   data.test_datasets = resolve_datasets(r, "test_datasets", r.where("test_datasets"), evaluated_datasets(r));
-  for (size_t i = 0; i < keys.test_datasets.size(); ++i)
-    if (!r.given(fmt::format("test_datasets.{}.split", i))) data.test_datasets[i].split.clear();
+  for (DatasetConfig& dataset : data.datasets)
+    if (dataset.split.empty()) dataset.split = "train";
   data.rows = resolve_rows(r, data.datasets);
   data.val_set_size = resolve_validation(r);
   const bool repeats =

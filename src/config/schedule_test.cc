@@ -218,7 +218,7 @@ TEST_CASE("TRL evaluates a split of its dataset where eval_strategy asks for it"
   CHECK(evaluated("dataset_name: rows\neval_strategy: steps\n") == "rows::test");
   CHECK(evaluated("dataset_name: rows\neval_strategy: epoch\ndataset_test_split: val\ndataset_config: en\n") ==
         "rows:en:val");
-  CHECK(evaluated("dataset_name: rows\neval_strategy: steps\ntest_datasets: [{path: x}]\n") == "x::train");
+  CHECK(evaluated("dataset_name: rows\neval_strategy: steps\ntest_datasets: [{path: x}]\n") == "x::");
   CHECK(evaluated("dataset_name: rows\neval_strategy: steps\nval_set_size: 0.1\n").empty());
   CHECK(evaluated("dataset_name: rows\n").empty());
   CHECK(load_text("dataset_name: rows\ndataset_test_split: test\n").ignored ==

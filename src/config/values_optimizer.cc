@@ -59,7 +59,7 @@ constexpr Word<Optimizer> kOptimizers[] = {{"adamw_torch_fused", Optimizer{"adam
                                            {"schedule_free_radam", {}, "a schedule-free optimizer is"},
                                            {"schedule_free_sgd", {}, "a schedule-free optimizer is"},
                                            {"adamw_anyprecision", {}, "an optimizer of bf16 weights is"},
-                                           {"optimi_adamw", Optimizer{"adamw"}},
+                                           {"optimi_adamw", Optimizer{"optimi_adamw"}},
                                            {"flash_adamw", {}, "an optimizer of bf16 weights is"},
                                            {"flash_adam", {}, "an optimizer of bf16 weights is"},
                                            {"flash_sgd", {}, "an optimizer of bf16 weights is"},

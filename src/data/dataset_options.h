@@ -67,7 +67,7 @@ struct DatasetConfig {
   std::string name, revision;           // of a data set with several configs; of one in the hub's cache
   std::string ds_type;                  // json, csv, text, parquet, arrow; empty: from the file's name
   std::vector<std::string> data_files;  // inside `path`
-  std::string split = "train";          // perhaps with a slice; empty: the one that evaluates (dataset_files.h)
+  std::string split;                    // perhaps with a slice; empty: the one that evaluates (dataset_files.h)
   int64_t skip = 0;                     // first rows to leave out
   int64_t shards = 1, shards_idx = 0;   // of so many parts the one to take
   double weight = 1;                    // how often a row comes, on average

@@ -1,6 +1,8 @@
 #include "data/preferences.h"
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
 
 #include "base/sizes.h"
 #include "io/file.h"
@@ -13,6 +15,14 @@ std::vector<PreferenceRow> preferences_of(const RowTable& rows) {
   reserve(result, rows.size());
   for (int64_t i = 0; i < rows.size(); ++i) result.push_back(preference_of(rows, i));
   return result;
+}
+
+int64_t remove_known(std::span<const PreferenceRow> others, std::vector<PreferenceRow>& rows) {
+  const auto key_of = [](const PreferenceRow& row) { return std::tie(row.prompt_ids, row.completions, row.label); };
+  std::set<decltype(key_of(rows.front()))> known;
+  for (const PreferenceRow& row : others) known.insert(key_of(row));
+  return static_cast<int64_t>(
+      std::erase_if(rows, [&](const PreferenceRow& row) { return known.contains(key_of(row)); }));
 }
 
 int64_t count_tokens(std::span<const PreferenceRow> rows) {

@@ -20,6 +20,9 @@ struct Preferences {
 // Returns the rows of a table that load_datasets() or prepare_rows() made for an objective with completions.
 [[nodiscard]] std::vector<PreferenceRow> preferences_of(const RowTable& rows);
 
+// Removes from `rows` those that `others` have, too: the same tokens and label. Returns their number.
+int64_t remove_known(std::span<const PreferenceRow> others, std::vector<PreferenceRow>& rows);
+
 // Returns the number of tokens in prompts, and in prompts with each completion.
 [[nodiscard]] int64_t count_tokens(std::span<const PreferenceRow> rows);
 

@@ -37,6 +37,18 @@ struct Rows : TemporaryFolder {
   DatasetConfig config;
 };
 
+TEST_CASE("rows that others have, too, are removed") {
+  const auto row = [](int32_t id, bool label = true) {
+    return PreferenceRow{.prompt_ids = {id}, .completions = {{2}, {3, 4}}, .label = label};
+  };
+  std::vector<PreferenceRow> rows = {row(5), row(6), row(7), row(6, false)};
+  const std::vector<PreferenceRow> others = {row(6), row(9)};
+  CHECK(remove_known(others, rows) == 1);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1].prompt_ids == std::vector<int32_t>{7});
+  CHECK_FALSE(rows[2].label);
+}
+
 const char* kPairs = R"({"prompt": "a b ", "chosen": "c", "rejected": "d e"}
 {"prompt": "a ", "chosen": "b", "rejected": "c"}
 {"prompt": "a ", "chosen": "b", "rejected": "c"}

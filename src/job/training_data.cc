@@ -210,6 +210,10 @@ PreferenceData load_preference_data(const data::DataSettings& settings, const co
   const data::Dataset validation = load("test_datasets", settings.test_datasets);
   result.training.rows = data::preferences_of(training.rows);
   result.validation = {data::preferences_of(validation.rows), validation.summary};
+  // As axolotl does of preferences, and not of text.
+  const int64_t known =
+      settings.rows.deduplicate ? data::remove_known(result.training.rows, result.validation.rows) : 0;
+  if (known > 0) log_info("dataset_exact_deduplication: {} rows of test_datasets are in datasets, too", known);
   return result;
 }
 

@@ -55,7 +55,7 @@ class LoadGuards {
     }
     const double loading = *std::max_element(all.begin(), all.end());
     const double left = *std::max_element(expected.begin(), expected.end());
-    // What is loaded behind a router may run beside nothing at all.
+    // A load behind a router may run beside nothing at all.
     if (left == loading || left + computing(section) >= std::max(loading, computing(section))) return;
     auto guard = guards.begin();
     for (Stay& stay : stays) {

@@ -29,7 +29,7 @@ RandomJob job_with_guards(uint64_t seed) {
 }
 
 // Returns the bytes of all copies, in a step of two micro-batches.
-int64_t copied_bytes(const Program& program) {
+int64_t bytes_of_copies(const Program& program) {
   int64_t sum = 0;
   for (const SectionRange& section : program.sections) {
     for (int32_t i = section.begin; i < section.end; ++i) {
@@ -50,7 +50,7 @@ int64_t guarded_bytes(const Program& program) {
 }
 
 // Returns the bytes that copies have moved.
-int64_t copied_bytes(const Executor& executor) {
+int64_t bytes_copied_by(const Executor& executor) {
   int64_t sum = 0;
   for (const Lane lane : {Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kDiskRead, Lane::kDiskWrite})
     sum += executor.lanes().totals(lane).bytes;
@@ -72,9 +72,9 @@ TEST_CASE("experts that nothing has reached are not loaded, and nothing else cha
       REQUIRE(run.step() == expected);
       REQUIRE(apart.step() == expected);
     }
-    const int64_t bytes = copied_bytes(run.executor());
-    CHECK(copied_bytes(apart.executor()) == bytes);
-    left_out += 2 * copied_bytes(job.program) - bytes;
+    const int64_t bytes = bytes_copied_by(run.executor());
+    CHECK(bytes_copied_by(apart.executor()) == bytes);
+    left_out += 2 * bytes_of_copies(job.program) - bytes;
     guarded += 4 * guarded_bytes(job.program);  // two steps of two micro-batches
   }
   // Half of the experts have rows.

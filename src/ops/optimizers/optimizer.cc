@@ -32,8 +32,10 @@ bool has_coded_states(const OptimizerOptions& options, const Shape& weight) {
 
 std::span<const OptimizerDef* const> all_optimizers() {
   static constexpr const OptimizerDef* kAll[] = {
-      &kAdamw, &kAdamw8bit, &kAdamwTorchao8, &kAdamwTorchao4, &kLion, &kLion8bit,    &kAdemamix, &kAdemamix8bit,
-      &kSgd,   &kRmsprop,   &kAdagrad,       &kAdafactor,     &kCame, &kStableAdamw, &kMuon,     &kScheduleFreeAdamw};
+      &kAdamw,    &kAdamw8bit,        &kAdamwTorchao8, &kAdamwTorchao4, &kLion,
+      &kLion8bit, &kAdemamix,         &kAdemamix8bit,  &kOptimiAdamw,   &kSgd,
+      &kRmsprop,  &kAdagrad,          &kAdafactor,     &kCame,          &kStableAdamw,
+      &kMuon,     &kScheduleFreeAdamw};
   return kAll;
 }
 

@@ -12,6 +12,12 @@ constexpr OptimizerOption kOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
                                         {"eps", 1e-8, "adam_epsilon"},
                                         kWeightDecay};
 
+// The defaults of torch-optimi, which axolotl leaves as they are unless the config has both betas, or adam_epsilon.
+constexpr OptimizerOption kOptimiOptions[] = {mean_option("beta1", 0.9, "adam_beta1"),
+                                              mean_option("beta2", 0.99, "adam_beta2"),
+                                              {"eps", 1e-6, "adam_epsilon"},
+                                              kWeightDecay};
+
 StateSchema states(const OptimizerOptions&, const TrainedTensor&) {
   StateSchema schema;
   schema.add("exp_avg");
@@ -41,5 +47,10 @@ ValueId update(Builder& builder, const UpdateOperands& operands, const Optimizer
 
 constexpr OptimizerDef kAdamw{
     .name = "adamw", .options = adamw_op::kOptions, .states = adamw_op::states, .update = adamw_op::update};
+constexpr OptimizerDef kOptimiAdamw{.name = "optimi_adamw",
+                                    .options = adamw_op::kOptimiOptions,
+                                    .spares_embeddings = true,
+                                    .states = adamw_op::states,
+                                    .update = adamw_op::update};
 
 }  // namespace spillway::ops
