@@ -19,11 +19,15 @@ codes.
 import argparse
 from pathlib import Path
 
-import make_model_goldens as models
 import peft
 import torch
 import transformers
 from safetensors.torch import save_file
+
+import make_model_goldens as models
+from golden_batches import make_batches
+from golden_model_folders import load
+from golden_training import check_values, compact, digest, train, trainable
 
 DORA = ["llama2", "llama_bias", "qwen3"]
 DORA_NF4 = ["llama2"]
@@ -44,12 +48,12 @@ def load_nf4(folder):
 
 
 def write_dora(folder, target, seed):
-    model = models.load(folder)
+    model = load(folder)
     torch.manual_seed(seed)
     adapted = peft.get_peft_model(model, peft.LoraConfig(
         r=4, lora_alpha=8, target_modules=models.LORA_TARGETS.get(folder.name, "all-linear"), use_dora=True, task_type="CAUSAL_LM"))
     with torch.no_grad():
-        for name, parameter in models.trainable(adapted).items():
+        for name, parameter in trainable(adapted).items():
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
             if "magnitude" in name:
@@ -66,15 +70,15 @@ def goldens(folder, case, load, batches):
     adapted = peft.PeftModel.from_pretrained(load(folder), folder / f"adapter_{case.removesuffix('_nf4')}", is_trainable=True)
     if case != "dora_nf4":
         adapted.eval()
-    check, _ = models.check_values(adapted, batches["check"])
-    curve, after = models.train(adapted, batches["train"], learning_rate=1e-2)
+    check, _ = check_values(adapted, batches["check"])
+    curve, after = train(adapted, batches["train"], learning_rate=1e-2)
     golden = {"check": check, "curve": curve}
     check["grad_norms"] = {name_in_file(n): v for n, v in check["grad_norms"].items()}
     curve["final"] = {name_in_file(n): v for n, v in curve["final"].items()}
     if case != "dora_nf4":
         merged = peft.PeftModel.from_pretrained(load(folder), folder / f"adapter_{case}").merge_and_unload()
-        golden["merged"] = {n: models.digest(torch.zeros(()), t) for n, t in merged.state_dict().items()}
-    (folder / f"golden_{case}.json").write_text(models.compact(golden))
+        golden["merged"] = {n: digest(torch.zeros(()), t) for n, t in merged.state_dict().items()}
+    (folder / f"golden_{case}.json").write_text(compact(golden))
     save_file({name_in_file(n): t for n, t in after.items()}, folder / f"golden_{case}.safetensors")
     print(f"{folder.name:14} {case:10} loss {check['loss']:.6f} grad {check['grad_norm']:.4f}  {curve['loss'][0]:.4f} -> {curve['loss'][-1]:.4f}")
 
@@ -95,16 +99,16 @@ def start_as_loftq(adapted):
 
 
 def start_goldens(folder, case, batches):
-    adapted = peft.get_peft_model(models.load(folder), peft.LoraConfig(
+    adapted = peft.get_peft_model(load(folder), peft.LoraConfig(
         r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM", **STARTS[case])).eval()
     if case == "loftq":
         start_as_loftq(adapted)
-    check, _ = models.check_values(adapted, batches["check"])
+    check, _ = check_values(adapted, batches["check"])
     del check["grad_norms"]
-    curve, _ = models.train(adapted, batches["train"], learning_rate=1e-2)
+    curve, _ = train(adapted, batches["train"], learning_rate=1e-2)
     del curve["final"]
-    merged = {n: models.digest(torch.zeros(()), t) for n, t in adapted.merge_and_unload().state_dict().items()}
-    (folder / f"golden_{case}.json").write_text(models.compact({"check": check, "curve": curve, "merged": merged}))
+    merged = {n: digest(torch.zeros(()), t) for n, t in adapted.merge_and_unload().state_dict().items()}
+    (folder / f"golden_{case}.json").write_text(compact({"check": check, "curve": curve, "merged": merged}))
     print(f"{folder.name:14} {case:10} loss {check['loss']:.6f} grad {check['grad_norm']:.4f}  {curve['loss'][0]:.4f} -> {curve['loss'][-1]:.4f}")
 
 
@@ -116,10 +120,10 @@ def main():
     torch.use_deterministic_algorithms(True)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    batches = models.make_batches()
+    batches = make_batches()
     for seed, name in enumerate(DORA):
         write_dora(out / name, out / name / "adapter_dora", seed)
-        goldens(out / name, "dora", models.load, batches)
+        goldens(out / name, "dora", load, batches)
     for name in DORA_NF4:
         goldens(out / name, "dora_nf4", load_nf4, batches)
     for case in STARTS:

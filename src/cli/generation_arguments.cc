@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "backend/host_memory.h"
 #include "base/bytes.h"
 #include "base/error.h"
+#include "plan/budget.h"
 #include "runtime/machine_cache.h"
 
 namespace spillway {
@@ -17,16 +19,26 @@ void ModelArguments::add_to(CommandLine& line) {
 void ModelArguments::add_place_to(CommandLine& line, std::string_view read_when) {
   line.option("--device NAME", device, "where it computes: auto (a GPU where there is one), cpu, cuda or cuda:N");
   line.option("--memory.device SIZE", memory,
-              fmt::format("what weights and caches may take of it, such as 2GiB; what does not fit is read from the "
-                          "model's files {}",
+              fmt::format("what weights and caches may take of it, such as 2GiB; what does not fit comes from host "
+                          "memory or the model's files {}",
                           read_when));
+  line.option("--memory.host SIZE", host_memory,
+              "what weights that do not fit may take of host memory; beside a GPU, what is free");
 }
 
 infer::InferenceBudget ModelArguments::budget(Device& on, std::string_view instead) const {
-  if (memory.empty()) return {};
-  return {.device_bytes = parse_bytes(memory, on.free_bytes(), "--memory.device"),
-          .machine = this_machine({}, on),
-          .instead = instead};
+  const bool is_apart = !on.shares_host_memory();
+  if (memory.empty() && host_memory.empty() && !is_apart) return {};
+  const int64_t free = on.free_bytes(), ram = is_apart ? available_memory_bytes() : free;
+  infer::InferenceBudget budget{.machine = this_machine({}, on), .instead = instead};
+  if (!host_memory.empty()) {
+    budget.host_bytes = parse_bytes(host_memory, ram, "--memory.host");
+  } else if (is_apart) {
+    budget.host_bytes = usable_bytes(ram);
+  }
+  const int64_t left = is_apart ? free - kGpuReserve : usable_bytes(free) - budget.host_bytes;
+  budget.device_bytes = memory.empty() ? std::max<int64_t>(0, left) : parse_bytes(memory, free, "--memory.device");
+  return budget;
 }
 
 std::filesystem::path ModelArguments::tokenizer_folder() const {

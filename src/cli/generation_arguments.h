@@ -14,14 +14,14 @@
 namespace spillway {
 
 struct ModelArguments {
-  std::string model, adapter, memory, device = "auto";
+  std::string model, adapter, memory, host_memory, device = "auto";
 
-  // Adds MODEL, --adapter, --device and --memory.device.
+  // Adds MODEL, --adapter, --device, --memory.device and --memory.host.
   void add_to(CommandLine& line);
-  // Adds the last two; `read_when` says how often weights that do not fit are read.
+  // Adds the last three; `read_when` says how often weights that do not fit are read.
   void add_place_to(CommandLine& line, std::string_view read_when);
-  // Returns the memory for weights and caches by --memory.device, all of the device without it. `instead` is as in
-  // InferenceBudget.
+  // Returns the memory for weights and caches by --memory.device and --memory.host. Without them: what is free, of a
+  // device with a memory of its own and beside it; else everything is kept. `instead` is as in InferenceBudget.
   [[nodiscard]] infer::InferenceBudget budget(Device& on, std::string_view instead) const;
   // Returns the tokenizer's folder, which is the adapter's if that has its own tokens and chat template.
   [[nodiscard]] std::filesystem::path tokenizer_folder() const;

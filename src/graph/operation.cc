@@ -31,6 +31,12 @@ Cost cost_of(const Graph& graph, OpId id) {
   return op.def->cost(Types(graph, op.inputs).list, Types(graph, op.outputs).list, op.attributes);
 }
 
+std::optional<Guard> guard_of(const Graph& graph, OpId id, int input) {
+  const Operation& op = graph.op(id);
+  if (!op.def->guard) return std::nullopt;
+  return op.def->guard(Types(graph, op.inputs).list, op.attributes, input);
+}
+
 int64_t workspace_of(const Graph& graph, OpId id, int threads, DeviceKind kind) {
   const Operation& op = graph.op(id);
   const Types inputs(graph, op.inputs), outputs(graph, op.outputs);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,13 @@ enum class Held : uint8_t {
   kOwn,       // neither: each rank has rows of its own, as where ranks share sequences
 };
 
+// The condition of an operation that reads the weights of an expert only where some token has reached that expert.
+struct Guard {
+  int8_t offsets = -1;  // the input i32 [E + 1] that says where the rows of each expert begin
+  int32_t index = 0;    // of the expert: the operation reads if offsets[index] < offsets[index + 1]
+  double chance = 1;    // of that, if each token chooses its experts at random
+};
+
 // The cost class of recomputing an output: plans and `selective_checkpointing` tell these apart.
 enum class RecomputeCost : uint8_t { kElementwise, kProduct, kAttention };
 
@@ -90,6 +98,11 @@ struct OpDef {
   // The first of the two inputs through which a second product may join the operation's sums (ops/matmul); -1: none.
   int8_t tail_input = -1;
 
+  // Returns the condition under which the kernels read an input; nullopt if they always do. Null: they always read all.
+  // Loads of an input with a condition may be left out where it is not met: then the kernels find undefined bytes
+  // there.
+  std::optional<Guard> (*guard)(TypeList inputs, const Attributes& attributes, int input) = nullptr;
+
   // Fills an integer output as a run would: its numbers are indices, which decide what the kernels that read them
   // touch, and these are also timed without a run. `inputs` are the operation's types, with the rows that `view` has.
   // Null: no output holds indices.
@@ -115,6 +128,8 @@ struct OpDef {
 [[nodiscard]] bool may_run_on_host(const Graph& graph, OpId id);
 // Returns the cost of operation `id` with all tokens.
 [[nodiscard]] Cost cost_of(const Graph& graph, OpId id);
+// Returns the condition under which operation `id` reads an input, by its index; nullopt if it always does.
+[[nodiscard]] std::optional<Guard> guard_of(const Graph& graph, OpId id, int input);
 // Returns the scratch of its kernel for a kind of device, in bytes; `threads` are the CPU's.
 [[nodiscard]] int64_t workspace_of(const Graph& graph, OpId id, int threads, DeviceKind kind = DeviceKind::kCpu);
 

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "infer/linear_storage.h"
 #include "model/adapter.h"
+#include "model/decoder/layer.h"
 #include "model/layout.h"
 #include "model/quantised/base_format.h"
 
@@ -57,6 +58,8 @@ InferenceModel read(const ModelPtr& model, const std::filesystem::path& folder, 
 }
 
 }  // namespace
+
+void InferenceModel::stream_experts() { options.experts_apart = options.streams_experts = has_mixture(*model); }
 
 DType files_dtype(const Model& model, const std::filesystem::path& folder) {
   if (!has_weights(folder)) return model.dtype() == DType::kF32 ? DType::kF32 : DType::kBF16;

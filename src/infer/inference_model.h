@@ -16,6 +16,9 @@ struct InferenceModel {
   SafetensorsFolder base;
   std::optional<SafetensorsFolder> factors;  // of the adapter
 
+  // Lets the experts of a mixture come and go by themselves, a few at a time, where the model's weights may stay in its
+  // files: so only those that some token has reached are read where few are.
+  void stream_experts();
   // Fills the parameters of a graph that was built with `options`.
   void load(const ParameterTable& parameters, ValueStore& store) const;
 };

@@ -35,17 +35,17 @@ std::vector<Plan> plan_within_budget(const std::vector<const Graph*>& graphs, co
     // The disk tier has no room: only the model's files are on the disk. Weights that they do not hold, such as an
     // adapter's factors, are small and stay in memory.
     policy.own_files.are_all_of_disk = true;
-    first = {.device = budget.device_bytes, .host = 0, .disk = 1};
+    first = {.device = budget.device_bytes, .host = budget.host_bytes, .disk = 1};
   }
   const Budget others{.device = budget.device_bytes};
   std::vector<Plan> plans = plan_all(graphs, machine, first, others, policy);
-  int64_t needed = device_bytes_of(plans);
+  int64_t needed = peak_bytes_of(plans);
   // Other programs may need more memory beside the weights than the first: then the first is planned again with that
   // much less.
   while (budget.device_bytes && plans.front().fits && needed > *budget.device_bytes) {
     first.device = plans.front().peaks[0].bytes - (needed - *budget.device_bytes);
     plans = plan_all(graphs, machine, first, others, policy);
-    needed = device_bytes_of(plans);
+    needed = peak_bytes_of(plans);
   }
   return plans;
 }
@@ -59,7 +59,7 @@ bool has_room(const Device& device, int64_t needed) {
 std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
                                  const InferenceBudget& budget, int threads, const Device& device) {
   std::vector<Plan> plans = plan_within_budget(graphs, stored, budget, threads, device);
-  const int64_t needed = device_bytes_of(plans);
+  const int64_t needed = peak_bytes_of(plans);
   if (budget.device_bytes && needed > *budget.device_bytes)
     throw input_error("--memory.device", "expected at least {}, got {}; raise it, or {}", format_bytes_up(needed),
                       format_bytes(*budget.device_bytes), budget.instead);
@@ -72,14 +72,14 @@ std::vector<Plan> plan_inference(const std::vector<const Graph*>& graphs, const 
 std::optional<std::vector<Plan>> plans_within(const std::vector<const Graph*>& graphs, const StoredWeights& stored,
                                               const InferenceBudget& budget, int threads, const Device& device) {
   std::vector<Plan> plans = plan_within_budget(graphs, stored, budget, threads, device);
-  const int64_t needed = device_bytes_of(plans);
+  const int64_t needed = peak_bytes_of(plans);
   if (needed > *budget.device_bytes || !has_room(device, needed)) return std::nullopt;
   return plans;
 }
 
-int64_t device_bytes_of(const std::vector<Plan>& plans) {
+int64_t peak_bytes_of(const std::vector<Plan>& plans, Tier tier) {
   int64_t most = 0;
-  for (const Plan& plan : plans) most = std::max(most, plan.peaks[0].bytes);
+  for (const Plan& plan : plans) most = std::max(most, nth(plan.peaks, tier).bytes);
   return most;
 }
 

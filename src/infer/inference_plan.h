@@ -13,9 +13,11 @@
 namespace spillway::infer {
 
 struct InferenceBudget {
-  // The device memory that everything together may take. Weights that do not fit are read from the model's files each
-  // time they are used, if the files hold them in the dtype of the computation. None: all weights are kept.
+  // The device memory that everything together may take. Weights that do not fit come each time they are used: from
+  // host memory, as far as there is room, else from the model's files, if these hold them in the dtype of the
+  // computation. None: all weights are kept.
   std::optional<int64_t> device_bytes = {};
+  int64_t host_bytes = 0;         // the host memory that they may take
   Machine machine = {};           // whose rates decide, within device_bytes, what is kept
   std::string_view instead = {};  // what else to do where too little is, for messages: "score shorter texts"
 };
@@ -31,7 +33,7 @@ struct InferenceBudget {
                                                             const StoredWeights& stored, const InferenceBudget& budget,
                                                             int threads, const Device& device);
 
-// Returns the device memory that the programs take.
-[[nodiscard]] int64_t device_bytes_of(const std::vector<Plan>& plans);
+// Returns the memory of a tier that the programs take.
+[[nodiscard]] int64_t peak_bytes_of(const std::vector<Plan>& plans, Tier tier = Tier::kDevice);
 
 }  // namespace spillway::infer

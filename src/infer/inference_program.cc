@@ -1,11 +1,13 @@
 #include "infer/inference_program.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "base/error.h"
 #include "graph/repeat_by_block.h"
 #include "infer/batch.h"
+#include "model/decoder/layer.h"
 #include "plan/hiding_count.h"
 #include "plan/verify.h"
 
@@ -31,9 +33,10 @@ InferenceProgram::InferenceProgram(std::vector<InferenceModel> models, const Mod
                                    const std::function<void(Builder&, ModelGraph&)>& finish, ThreadPool& pool,
                                    Device& device)
     : models_(std::move(models)) {
-  build(sizes, finish);
-  if (budget.device_bytes) {
-    for (size_t i = 0; i < models_.size(); ++i) add_stored_weights(built_[i].parameters, models_[i].base, stored_);
+  build(sizes, budget, finish);
+  if (waits_for_experts(budget, pool.threads(), device)) {
+    for (InferenceModel& model : models_) model.stream_experts();
+    build(sizes, budget, finish);
   }
   plan(budget, pool.threads(), device);
   const std::vector<std::string> violations = verify(graph_, plan_.program);
@@ -41,6 +44,13 @@ InferenceProgram::InferenceProgram(std::vector<InferenceModel> models, const Mod
   executor_.emplace(graph_, plan_.program, pool,
                     ExecutorOptions{.tiers = {.device = &device, .files = stored_.files, .in_files = stored_.places}});
   for (size_t i = 0; i < models_.size(); ++i) models_[i].load(built_[i].parameters, executor_->values());
+}
+
+bool InferenceProgram::waits_for_experts(const InferenceBudget& budget, int threads, const Device& device) const {
+  const auto is_mixture = [](const InferenceModel& model) { return has_mixture(*model.model); };
+  if (!budget.device_bytes || std::none_of(models_.begin(), models_.end(), is_mixture)) return false;
+  const std::optional<std::vector<Plan>> plans = plans_within({&graph_}, stored_, budget, threads, device);
+  return !plans || waits_for_transfers(plans->front());
 }
 
 // Where a run waits for what it reads, takes as many batches at a time as hide that.
@@ -65,8 +75,11 @@ void InferenceProgram::plan(const InferenceBudget& budget, int threads, const De
   }
 }
 
-void InferenceProgram::build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish) {
-  graph_.name = "inference";
+void InferenceProgram::build(const ModelOptions& sizes, const InferenceBudget& budget,
+                             const std::function<void(Builder&, ModelGraph&)>& finish) {
+  graph_ = {.name = "inference"};
+  built_.clear();
+  stored_ = {};
   const Section section{.name = "inference"};
   Builder builder(graph_, section);
   for (const InferenceModel& model : models_) {
@@ -82,6 +95,7 @@ void InferenceProgram::build(const ModelOptions& sizes, const std::function<void
     }
     built_.push_back(model.model->build(builder, options));
     finish(builder, built_.back());
+    if (budget.device_bytes) add_stored_weights(built_.back().parameters, model.base, stored_);
   }
 }
 

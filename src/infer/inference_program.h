@@ -46,7 +46,11 @@ class InferenceProgram {
  private:
   using Columns = std::vector<BatchColumn>;
 
-  void build(const ModelOptions& sizes, const std::function<void(Builder&, ModelGraph&)>& finish);
+  void build(const ModelOptions& sizes, const InferenceBudget& budget,
+             const std::function<void(Builder&, ModelGraph&)>& finish);
+  // Returns true if experts should come and go by themselves: products with few experts each are more operations, so
+  // only where not everything can stay.
+  [[nodiscard]] bool waits_for_experts(const InferenceBudget& budget, int threads, const Device& device) const;
   void plan(const InferenceBudget& budget, int threads, const Device& device);
 
   std::vector<InferenceModel> models_;

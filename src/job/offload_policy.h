@@ -30,12 +30,4 @@ namespace spillway::train {
 // Returns the keys that set the budgets of device, host and disk, as the config spells them.
 [[nodiscard]] std::array<std::string, kBudgetedTiers> budget_keys(const config::MemorySettings& memory);
 
-// Returns the share of free memory that default budgets take. The rest is for allocations outside of the arenas.
-[[nodiscard]] constexpr int64_t usable_bytes(int64_t free_bytes) { return free_bytes / 10 * 9; }
-
-// The free GPU memory that every budget leaves after the libraries have created their contexts: for kernel code, which
-// is loaded when a kernel first runs, and for sections that are captured as graphs. An estimate; the measured value is
-// device_library_bytes in report.json.
-inline constexpr int64_t kGpuReserve = 512 * kMiB;
-
 }  // namespace spillway::train

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/index.h"
 #include "plan/program.h"
 
@@ -57,6 +58,14 @@ struct OwnFiles {
 };
 
 // Selects groups of a graph. An absent member matches everything.
+// Returns the share of free memory that default budgets take. The rest is for allocations outside of the arenas.
+[[nodiscard]] constexpr int64_t usable_bytes(int64_t free_bytes) { return free_bytes / 10 * 9; }
+
+// The free GPU memory that every budget leaves after the libraries have created their contexts: for kernel code, which
+// is loaded when a kernel first runs, and for sections that are captured as graphs. An estimate; the measured value is
+// device_library_bytes in report.json.
+inline constexpr int64_t kGpuReserve = 512 * kMiB;
+
 struct GroupPattern {
   std::optional<ValueKind> kind;
   std::optional<bool> in_block;

@@ -18,10 +18,15 @@ class Emitter {
 
   [[nodiscard]] Instruction instruction(const Step& step) const {
     if (step.op == kNone) {
-      return {.kind = Instruction::Kind::kCopy,
-              .lane = step.lane,
-              .inputs = {{step.moved, place(schedule_.inputs(step)[0])}},
-              .outputs = {{step.moved, place(schedule_.outputs(step)[0])}}};
+      Instruction copy{.kind = Instruction::Kind::kCopy,
+                       .lane = step.lane,
+                       .inputs = {{step.moved, place(schedule_.inputs(step)[0])}},
+                       .outputs = {{step.moved, place(schedule_.outputs(step)[0])}},
+                       .guard = step.guard.index,
+                       .chance = step.guard.chance};
+      if (step.guard.offsets != kNone)
+        copy.inputs.push_back({value_of(step.guard.offsets), place(schedule_.inputs(step)[1])});
+      return copy;
     }
     const Operation& op = graph_.op(step.op);
     Instruction result{.lane = step.lane,

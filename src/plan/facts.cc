@@ -1,5 +1,8 @@
 #include "plan/facts.h"
 
+#include <optional>
+
+#include "base/sizes.h"
 #include "graph/experts.h"
 #include "graph/recompute.h"
 
@@ -64,6 +67,12 @@ GraphFacts facts_of(const Graph& graph) {
                 .recompute_cost = op.def->recompute_cost,
                 .expert = first_expert(graph, op),
                 .collective = op.def->collective != nullptr};
+    for (int i = 0; op.def->guard && i < std::ssize(op.inputs); ++i) {
+      const std::optional<Guard> guard = guard_of(graph, narrow<OpId>(facts.ops.size()), i);
+      if (!guard) continue;
+      one.guard_chance = guard->chance;
+      break;
+    }
     if (op.def->table_input >= 0) one.table = facts.value(nth(op.inputs, op.def->table_input)).storage;
     facts.ops.push_back(one);
   }

@@ -39,6 +39,7 @@ struct OpFacts {
   RecomputeCost recompute_cost = RecomputeCost::kElementwise;
   ValueId table = kNone;    // the value from which it reads only rows
   ValueId expert = kNone;   // the first value of kExpertPart that it reads
+  double guard_chance = 1;  // that it reads the first of its inputs with a condition (OpDef::guard), if it has any
   bool collective = false;  // all ranks execute it together
 };
 

@@ -15,8 +15,8 @@ MovedBytes moved_bytes(const Graph& graph, const Program& program, const PlanCon
       if (!is_copy && instruction.lane != Lane::kPeer) continue;
       const Operand& moved = instruction.inputs[0];
       const MemoryClass kind = class_of_moved(graph.value(moved.value));
-      const int64_t bytes =
-          is_copy ? moved.place.bytes : static_cast<int64_t>(cost_of(graph, instruction.op).sent_bytes);
+      const int64_t bytes = is_copy ? expected_bytes(moved.place.bytes, instruction.chance)
+                                    : static_cast<int64_t>(cost_of(graph, instruction.op).sent_bytes);
       nth(nth(result, instruction.lane), kind) += times * bytes;
     }
   }

@@ -142,7 +142,8 @@ void PlanBuilder::predict(Plan& plan) const {
 }
 
 int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) const {
-  return step.op != kNone ? costs_.sent_bytes(step.op) : nth(schedule.buffers, schedule.inputs(step)[0]).bytes;
+  if (step.op != kNone) return costs_.sent_bytes(step.op);
+  return expected_bytes(nth(schedule.buffers, schedule.inputs(step)[0]).bytes, step.guard.chance);
 }
 
 double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const {

@@ -43,7 +43,7 @@ class PlanBuilder {
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
  private:
-  // Returns the bytes that a transfer moves; 0 for an operation.
+  // Returns the bytes that a transfer is expected to move, or a collective sends; 0 for other operations.
   [[nodiscard]] int64_t moved_bytes(const Schedule& schedule, const Step& step) const;
   [[nodiscard]] double seconds_of(const Schedule& schedule, const Step& step) const;
 

@@ -68,7 +68,7 @@ struct Instruction {
   enum class Kind : uint8_t {
     kRun,   // execute operation `op`, on kCompute with operands in device memory, on kHostCompute with all in host
             // memory, or a collective on kPeer with all in either
-    kCopy,  // move inputs[0] to outputs[0], the same value in another place
+    kCopy,  // move inputs[0] to outputs[0], the same value in another place; inputs[1] are those of its guard, if any
   };
   Kind kind = Kind::kRun;
   Lane lane = Lane::kCompute;
@@ -76,9 +76,18 @@ struct Instruction {
   bool recompute = false;  // a second execution of a forward operation, for the backward pass
   std::vector<Operand> inputs;
   std::vector<Operand> outputs;
-  Place workspace;             // 0 bytes: none
+  Place workspace;  // 0 bytes: none
+  // Of a copy with a guard: it moves nothing where the numbers at `guard` and behind it, of its second input, are
+  // equal. Operations that read what it brings have the same guard (OpDef::guard). Predictions count on `chance` moves.
+  int32_t guard = kNone;
+  double chance = 1;
   std::vector<int32_t> waits;  // instructions of other lanes that must have finished; all before this one in the list
 };
+
+// Returns the bytes that predictions count for a copy of so many, if the chance that it moves them is this.
+[[nodiscard]] inline int64_t expected_bytes(int64_t bytes, double chance) {
+  return chance == 1 ? bytes : static_cast<int64_t>(chance * static_cast<double>(bytes));
+}
 
 // Returns true if it is a transfer from or to the scratch file, which moves whole blocks.
 [[nodiscard]] bool meets_disk(const Instruction& instruction);

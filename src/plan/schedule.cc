@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "plan/gathers_ahead.h"
 #include "plan/groups.h"
+#include "plan/guards.h"
 #include "plan/offsets.h"
 #include "plan/sequence.h"
 #include "plan/transfers.h"
@@ -175,19 +176,22 @@ class BufferAssigner {
     return step_after(is_away(last) ? last.first : last.last);
   }
 
-  void add_transfer(ValueId value, BufferId from, BufferId to) {
+  void add_transfer(ValueId value, BufferId from, BufferId to, const LoadGuard& guard = {}) {
     const Tier source = buffer(from).tier, target = buffer(to).tier;
     if (source == Tier::kDisk || target == Tier::kDisk) buffer(from).meets_disk = buffer(to).meets_disk = true;
+    const std::array inputs = {from, guard.offsets == kNone ? kNone : buffer_of(guard.offsets)};
+    const size_t count = guard.offsets == kNone ? 1 : 2;
     schedule_.steps.push_back({.lane = lane_between(source, target),
                                .moved = value,
-                               .operands = schedule_.operands.add(std::array{from}, std::array{to})});
+                               .guard = guard,
+                               .operands = schedule_.operands.add(std::span(inputs).first(count), std::array{to})});
   }
 
   void load(int32_t step, const Stay& stay) {
     const BufferId from = nth(homes_, stay.storage);
     const BufferId to =
         new_buffer({.tier = stay.tier, .bytes = facts(stay.storage).bytes, .begin = step, .end = end_of(stay)});
-    add_transfer(stay.loaded, from, to);
+    add_transfer(stay.loaded, from, to, stay.guard);
     begin_stay(stay, to);
   }
 
@@ -315,7 +319,8 @@ Schedule make_schedule(const Graph& graph, const GraphFacts& facts, const Placem
                        const CostModel& costs) {
   Sequence sequence = make_sequence(graph, facts, placement);
   run_gathers_ahead(facts, placement, costs, overlap, sequence);
-  const Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
+  Transfers transfers = plan_transfers(graph, facts, placement, sequence, costs, overlap);
+  guard_loads(graph, facts, placement, sequence, costs, transfers);
   return BufferAssigner(graph, facts, placement, sequence, transfers).run();
 }
 

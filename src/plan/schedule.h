@@ -16,6 +16,7 @@
 #include "plan/cost_model.h"
 #include "plan/operand_lists.h"
 #include "plan/program.h"
+#include "plan/transfers.h"
 
 namespace spillway {
 
@@ -35,13 +36,15 @@ struct Buffer {
   [[nodiscard]] int64_t padded_bytes() const;
 };
 
-// One execution of an operation, or one transfer: op is kNone, one input, one output.
+// One execution of an operation, or one transfer: op is kNone, one input, one output, and the offsets of its guard as a
+// second input, if it has one.
 struct Step {
   OpId op = kNone;
   bool recompute = false;
   Lane lane = Lane::kCompute;
   ValueId moved = kNone;  // of a transfer: the version that moves
   BufferId workspace = kNone;
+  LoadGuard guard;        // of a transfer
   OperandRange operands;  // in Schedule::operands
 };
 

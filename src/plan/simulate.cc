@@ -162,7 +162,7 @@ Simulation simulate(const Program& program, const CostModel& costs, std::vector<
     if (i.kind == Instruction::Kind::kRun) {
       tasks.push_back({i.lane, costs.operation_seconds(i.op, i.lane), costs.sent_bytes(i.op), i.waits});
     } else {
-      const int64_t bytes = i.inputs[0].place.bytes;
+      const int64_t bytes = expected_bytes(i.inputs[0].place.bytes, i.chance);
       tasks.push_back({i.lane, costs.transfer_seconds(i.lane, bytes), bytes, i.waits});
     }
   }

@@ -19,6 +19,13 @@
 
 namespace spillway {
 
+// The condition of a load: that some token has reached an expert, which the router says at run time.
+struct LoadGuard {
+  Instance offsets = kNone;  // where the rows of each expert begin; kNone: the load has no condition
+  int32_t index = kNone;     // of the expert (graph/operation.h, Guard)
+  double chance = 1;         // that it is met
+};
+
 // One residency of a value in a tier. Positions are indices of executions.
 struct Stay {
   ValueId storage = kNone;  // the persistent value whose place it is, or the value itself
@@ -30,6 +37,7 @@ struct Stay {
   int32_t load_before = 0;                 // the load is started right before this execution
   int32_t store_after = 0;                 // the store right after this one: the last that writes
   int32_t stored_by = 0;                   // when this execution begins, the store should have ended
+  LoadGuard guard;
 };
 
 struct Transfers {

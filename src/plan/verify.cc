@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -165,13 +166,15 @@ class ProgramVerifier {
 
   void check_copy(int32_t i) {
     const Instruction& instruction = at(i);
-    if (instruction.inputs.size() != 1 || instruction.outputs.size() != 1 ||
+    const size_t inputs = instruction.guard == kNone ? 1 : 2;
+    if (instruction.inputs.size() != inputs || instruction.outputs.size() != 1 ||
         instruction.inputs[0].value != instruction.outputs[0].value) {
       report("instruction {} copies something else than one value to one place", i);
       return;
     }
-    check_operand(describe(i), instruction.inputs[0]);
+    for (const Operand& input : instruction.inputs) check_operand(describe(i), input);
     check_operand(describe(i), instruction.outputs[0]);
+    if (instruction.guard != kNone) check_guard(i);
     static const std::map<std::pair<Tier, Tier>, Lane> kLaneOf = {
         {{Tier::kHost, Tier::kDevice}, Lane::kHostToDevice}, {{Tier::kDevice, Tier::kHost}, Lane::kDeviceToHost},
         {{Tier::kDisk, Tier::kDevice}, Lane::kDiskRead},     {{Tier::kDisk, Tier::kHost}, Lane::kDiskRead},
@@ -188,6 +191,16 @@ class ProgramVerifier {
       if (place.offset % kDiskAlignment != 0) report("{} is not aligned to blocks of the disk", describe(i));
       check_place(describe(i) + " in whole blocks", whole);
     }
+  }
+
+  // Checks that a guard's numbers are there, in the memory of the device that makes them.
+  void check_guard(int32_t i) {
+    const Operand& offsets = at(i).inputs[1];
+    if (offsets.value < 0 || offsets.value >= static_cast<ValueId>(graph_.values.size())) return;  // reported
+    const ValueType& type = graph_.value(offsets.value).type;
+    if (type.dtype != DType::kI32 || at(i).guard < 0 || at(i).guard + 1 >= type.shape.elems())
+      report("{} has number {} of {} for a guard", describe(i), at(i).guard, name(offsets.value));
+    if (offsets.place.tier != Tier::kDevice) report("{} has a guard outside device memory", describe(i));
   }
 
   // Checks that operations compute on the memory of their lane, and that nothing writes to the user's files.
@@ -315,8 +328,8 @@ class ProgramVerifier {
 
   void execute(int32_t i) {
     const Instruction& instruction = at(i);
-    for (const Operand& input : instruction.inputs) {
-      if (input.value != kNone) read(i, input);
+    for (size_t k = 0; k < instruction.inputs.size(); ++k) {
+      if (instruction.inputs[k].value != kNone) read(i, k);
     }
     if (instruction.workspace.bytes > 0) touch(i, instruction.workspace, kNone);
     if (meets_disk(instruction)) {
@@ -328,13 +341,25 @@ class ProgramVerifier {
     for (const Operand& output : instruction.outputs) touch(i, output.place, output.value);
   }
 
-  void read(int32_t i, const Operand& operand) {
+  void read(int32_t i, size_t input) {
+    const Operand& operand = at(i).inputs[input];
     const Place& place = operand.place;
     const ByteMap::Found found = memory(place).read(place.offset, place.bytes, operand.value, i);
     if (!found.whole)
       report("{} reads {}, but its bytes hold {}", describe(i), name(operand.value),
              found.instead == kNone ? "nothing" : name(found.instead));
     report_unfinished(i, found.writers);
+    for (const int32_t writer : found.writers)
+      if (writer != kNone && at(writer).guard != kNone && !has_guard_of(i, input, writer))
+        report("{} reads {}, which {} may not have brought", describe(i), name(operand.value), describe(writer));
+  }
+
+  // Returns true if an instruction reads an input only where the copy that brought it has moved it.
+  [[nodiscard]] bool has_guard_of(int32_t i, size_t input, int32_t copy) const {
+    if (at(i).kind == Instruction::Kind::kCopy) return false;
+    const std::optional<Guard> guard = guard_of(graph_, at(i).op, static_cast<int>(input));
+    return guard && guard->index == at(copy).guard &&
+           nth(at(i).inputs, guard->offsets).value == at(copy).inputs[1].value;
   }
 
   // Reads whatever the bytes hold.

@@ -5,9 +5,10 @@
 // whole value it expects, written earlier and not overwritten since, in a first and in a later micro-batch and step;
 // operands of one instruction overlap only where the operation allows in-place; whatever touches the same bytes on two
 // lanes is ordered by waits, unless both only read; copies go along their lane, those from and to the scratch file in
-// whole blocks; operations compute on the memory of their lane; collectives run on the lane `peer` in the graph's
-// order; every place is inside its arena, every arena inside its budget; nothing writes to the user's files; persistent
-// values are at home, in their last version, when a section ends; results are where the program says.
+// whole blocks; what a copy with a guard brings is read by operations with the same guard alone; operations compute on
+// the memory of their lane; collectives run on the lane `peer` in the graph's order; every place is inside its arena,
+// every arena inside its budget; nothing writes to the user's files; persistent values are at home, in their last
+// version, when a section ends; results are where the program says.
 #pragma once
 
 #include <string>

@@ -168,7 +168,8 @@ class WaitFinder {
     const auto access = [&](BufferId id, bool writes) {
       if (id == kNone || buffer(id).bytes == 0) return;
       const Buffer& b = buffer(id);
-      const int64_t bytes = padded ? align_up(b.bytes, kDiskAlignment) : b.bytes;
+      const bool moves = step.op == kNone && (id == inputs[0] || id == outputs[0]);  // not the offsets of its guard
+      const int64_t bytes = padded && moves ? align_up(b.bytes, kDiskAlignment) : b.bytes;
       LastAccesses& tier = nth(tiers_, b.tier);
       // A buffer's bytes are its own while it lives.
       int32_t& place = nth(places_, id);

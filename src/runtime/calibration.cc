@@ -129,6 +129,7 @@ void Calibration::add_step(std::span<const LaneTime> times) {
     for (size_t k = 0; k < instructions_[lane].size(); ++k) {
       const int32_t i = instructions_[lane][k];
       const Instruction& instruction = nth(program_.instructions, i);
+      if (instruction.guard != kNone) continue;  // what it moved is not known here
       Group& group = nth(groups_, nth(group_of_, i));
       const bool is_copy = instruction.kind == Instruction::Kind::kCopy;
       group.amount += is_copy ? static_cast<double>(instruction.inputs[0].place.bytes) : 1;

@@ -30,6 +30,12 @@ class DiskBridge {
   [[nodiscard]] static constexpr int64_t bytes() { return kSlots * kPieceBytes; }
   [[nodiscard]] std::span<std::byte> memory() const { return span_of(memory_.at(0), memory_.bytes()); }
 
+  // Copies a few bytes of device memory to the host, and returns when they are there.
+  void fetch(void* to, const void* from, int64_t bytes) {
+    queue_->copy(to, from, bytes);
+    queue_->finish();
+  }
+
   // Reads `bytes` into device memory: start(offset, host, bytes) makes the disk read a piece and returns its ticket.
   template <typename Start>
   void read(DiskQueue& disk, std::byte* to, int64_t bytes, const Start& start) {

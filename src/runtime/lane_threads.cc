@@ -1,6 +1,7 @@
 #include "runtime/lane_threads.h"
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -213,7 +214,7 @@ void LaneThreads::note_time(LaneState& self, int32_t instruction, double start, 
 
 void LaneThreads::run_ahead(LaneState& self) {
   struct Started {
-    DiskQueue::Ticket ticket = 0;
+    std::optional<DiskQueue::Ticket> ticket;  // none if nothing moves
     double seconds = 0;
   };
   std::array<Started, kAhead> started;
@@ -233,7 +234,7 @@ void LaneThreads::run_ahead(LaneState& self) {
       ++next;
     }
     if (first < next) {
-      queue.wait(started[first % kAhead].ticket);
+      if (const auto& ticket = started[first % kAhead].ticket) queue.wait(*ticket);
       publish(self, todo[first]);
       note_time(self, todo[first], started[first % kAhead].seconds, now_seconds());
       ++first;

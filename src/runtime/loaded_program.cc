@@ -96,7 +96,7 @@ void LoadedProgram::set_contributors(int contributors, AxisId tokens) {
   nth(contributors_, tokens) = contributors;
 }
 
-void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) const {
+void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) {
   const Operand &from = instruction.inputs[0], &to = instruction.outputs[0];
   const ValueType& type = graph_.value(from.value).type;
   step.from_place = from.place;
@@ -110,6 +110,25 @@ void LoadedProgram::resolve_copy(const Instruction& instruction, Step& step) con
     step.row_bytes = type.bytes() / type.shape[0];
   }
   if (from.place.tier == Tier::kFiles) step.file = memory_.file_place(from.place);
+  if (instruction.guard != kNone) resolve_guard(instruction, step);
+}
+
+// The copies of a lane that share a router follow each other, so the first of them fetches its numbers for all.
+void LoadedProgram::resolve_guard(const Instruction& instruction, Step& step) {
+  const Operand& offsets = instruction.inputs[1];
+  const TensorView numbers = view(offsets);
+  if (device().shares_host_memory()) {
+    step.guard = numbers.as<int32_t>() + instruction.guard;
+    return;
+  }
+  auto fetched = std::find_if(fetched_.rbegin(), fetched_.rend(),
+                              [&](const FetchedGuards& guards) { return guards.lane == instruction.lane; });
+  if (fetched == fetched_.rend() || fetched->offsets != offsets) {
+    fetched_.push_back({instruction.lane, offsets, std::vector<int32_t>(static_cast<size_t>(numbers.elems()))});
+    fetched = fetched_.rbegin();
+    step.fetched = narrow<int32_t>(std::ssize(fetched_) - 1);
+  }
+  step.guard = fetched->numbers.data() + instruction.guard;
 }
 
 TensorView LoadedProgram::view(const Operand& operand) const {
@@ -141,8 +160,25 @@ void LoadedProgram::set_rows(AxisId id, int64_t rows) {
     if (graph_.axes[other].of == id) set_rows(static_cast<AxisId>(other), rows_of(graph_.axes[other], rows));
 }
 
+bool LoadedProgram::skip(Step& step) {
+  if (!step.guard) return false;
+  if (step.fetched != kNone) {
+    FetchedGuards& guards = nth(fetched_, step.fetched);
+    const std::byte* const from = memory_.address(guards.offsets.place);
+    const int64_t bytes = guards.offsets.place.bytes;
+    if (DiskBridge* bridge = memory_.bridge(step.lane)) {
+      bridge->fetch(guards.numbers.data(), from, bytes);
+    } else {
+      memory_.device_queue(step.lane).copy(guards.numbers.data(), from, bytes);
+      memory_.device_queue(step.lane).finish();
+    }
+  }
+  return step.is_skipped = step.guard[0] == step.guard[1];
+}
+
 void LoadedProgram::execute(int32_t instruction) {
-  const Step& step = at(instruction);
+  Step& step = nth(steps_, instruction);
+  if (skip(step)) return;
   if (step.kernel) {
     memory_.device_queue(step.lane).run(step.kernel, {.inputs = step.inputs,
                                                       .outputs = step.outputs,
@@ -159,7 +195,7 @@ void LoadedProgram::execute(int32_t instruction) {
   } else if (!Memory::is_disk_lane(step.lane)) {
     memory_.device_queue(step.lane).copy(step.to, step.from, step.bytes);
   } else if (runs_ahead(step.lane) || (step.from_place.tier != Tier::kDevice && step.to_place.tier != Tier::kDevice)) {
-    memory_.disk_queue(step.lane).wait(start(instruction));
+    memory_.disk_queue(step.lane).wait(*start(instruction));
   } else {
     move_over_bridge(step);
   }
@@ -184,8 +220,9 @@ void LoadedProgram::move_over_bridge(const Step& step) {
   }
 }
 
-DiskQueue::Ticket LoadedProgram::start(int32_t instruction) {
-  const Step& step = at(instruction);
+std::optional<DiskQueue::Ticket> LoadedProgram::start(int32_t instruction) {
+  Step& step = nth(steps_, instruction);
+  if (skip(step)) return std::nullopt;
   DiskQueue& disk = memory_.disk_queue(step.lane);
   if (step.from_place.tier == Tier::kFiles)
     return disk.read_file(step.file.file, step.file.offset, span_of(step.to, step.bytes));

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/kernel.h"
@@ -64,9 +65,9 @@ class LoadedProgram {
            (lane == Lane::kCompute || lane == Lane::kHostToDevice || lane == Lane::kDeviceToHost);
   }
 
-  // Starts a transfer of a disk lane ahead: the lane's disk_queue().wait() finishes it. REQUIRES: the instruction is of
-  // a disk lane, and runs_ahead(lane).
-  [[nodiscard]] DiskQueue::Ticket start(int32_t instruction);
+  // Starts a transfer of a disk lane ahead: the lane's disk_queue().wait() finishes it. Returns nullopt if its guard
+  // says that nothing moves. REQUIRES: the instruction is of a disk lane, and runs_ahead(lane).
+  [[nodiscard]] std::optional<DiskQueue::Ticket> start(int32_t instruction);
   // Returns true if its transfers can start ahead: not over a bridge, which execute() uses if the disk cannot reach the
   // device.
   [[nodiscard]] bool runs_ahead(Lane lane) const { return Memory::is_disk_lane(lane) && !memory_.bridge(lane); }
@@ -74,8 +75,11 @@ class LoadedProgram {
   // second starts.
   [[nodiscard]] bool write_same_bytes(int32_t a, int32_t b) const;
 
-  // Returns the bytes that a copy moves now, or that a rank sends for a collective; 0 for other operations.
-  [[nodiscard]] int64_t moved_bytes(int32_t instruction) const { return at(instruction).bytes; }
+  // Returns the bytes that a copy moves now (one with a guard: the last time), or that a rank sends for a collective; 0
+  // for other operations. REQUIRES: called by the thread of the instruction's lane, or between sections.
+  [[nodiscard]] int64_t moved_bytes(int32_t instruction) const {
+    return at(instruction).is_skipped ? 0 : at(instruction).bytes;
+  }
   // Returns the end of the highest byte of each tier that an instruction touches.
   [[nodiscard]] const std::array<int64_t, kTiers>& top_bytes(int32_t instruction) const {
     return at(instruction).top_bytes;
@@ -108,16 +112,30 @@ class LoadedProgram {
     AxisId axis = kNoAxis;  // the axis that the value follows; kNoAxis: all of it moves, whatever the rows
     int64_t row_bytes = 0;
     int64_t bytes = 0;
+    const int32_t* guard = nullptr;  // of a copy: it moves nothing where the two numbers here are equal
+    int32_t fetched = kNone;         // the guards that it fetches for itself and for those of its lane that follow
+    bool is_skipped = false;         // it moved nothing the last time
 
     std::array<int64_t, kTiers> top_bytes{};
   };
 
+  // Numbers of guards that the device makes in memory of its own, as the host sees them on one lane.
+  struct FetchedGuards {
+    Lane lane = Lane::kHostToDevice;
+    Operand offsets;
+    std::vector<int32_t> numbers;
+  };
+
   [[nodiscard]] const Step& at(int32_t i) const { return nth(steps_, i); }
   void move_over_bridge(const Step& step);
+  void resolve_guard(const Instruction& instruction, Step& step);
+  // Returns true if the step's guard says that nothing moves. REQUIRES: what makes it has finished, or is in the queue
+  // that the lane's queue waits for.
+  [[nodiscard]] bool skip(Step& step);
   void resolve(const Instruction& instruction);
   void resolve_operation(const Instruction& instruction, Step& step);
   void resolve_collective(const Instruction& instruction, Step& step) const;
-  void resolve_copy(const Instruction& instruction, Step& step) const;
+  void resolve_copy(const Instruction& instruction, Step& step);
 
   const Graph& graph_;
   const Program& program_;
@@ -126,6 +144,7 @@ class LoadedProgram {
   std::vector<int> contributors_;  // by axis, of one at least
   std::vector<int32_t> homes_;     // by value: index into Program::homes, or kNone
   std::vector<Step> steps_;
+  std::vector<FetchedGuards> fetched_;
   std::vector<int64_t> rows_;  // by axis
 };
 

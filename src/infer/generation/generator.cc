@@ -1,5 +1,6 @@
 #include "infer/generation/generator.h"
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <utility>
@@ -7,6 +8,7 @@
 #include "base/error.h"
 #include "base/math.h"
 #include "infer/inference_model.h"
+#include "model/decoder/layer.h"
 #include "plan/hiding_count.h"
 #include "plan/verify.h"
 
@@ -14,13 +16,10 @@ namespace spillway::infer {
 
 Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& device)
     : pool_(pool), penalties_(options.penalties) {
-  const InferenceModel inference = read_inference_model(options.model, options.adapter);
+  InferenceModel inference = read_inference_model(options.model, options.adapter);
   model_ = inference.model;
   if (penalties_.repetition == 0) penalties_.repetition = text().repetition_penalty;
-  graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
-  if (options.budget.device_bytes) add_stored_weights(graphs_.decode.model.parameters, inference.base, stored_);
-  plans_ =
-      plan_inference({&graphs_.decode.graph, &graphs_.prompt.graph}, stored_, options.budget, pool.threads(), device);
+  plan(inference, options, device);
   if (options.budget.device_bytes) read_longer_prompts(inference.options, options, device);
   const Graph &decode = graphs_.decode.graph, &prompt = graphs_.prompt.graph;
   const std::array<const Program*, 2> programs = {&plans_[0].program, &plans_[1].program};
@@ -30,6 +29,26 @@ Generator::Generator(const GeneratorOptions& options, ThreadPool& pool, Device& 
   decode_.emplace(decode, *programs[0], *memory_);
   prompt_.emplace(prompt, *programs[1], *memory_);
   inference.load(graphs_.decode.model.parameters, decode_->values());
+}
+
+void Generator::plan(InferenceModel& inference, const GeneratorOptions& options, const Device& device) {
+  const auto build = [&]() -> std::vector<const Graph*> {
+    graphs_ = build_generation_graphs(*model_, inference.options, options.sizes);
+    stored_ = {};
+    if (options.budget.device_bytes) add_stored_weights(graphs_.decode.model.parameters, inference.base, stored_);
+    return {&graphs_.decode.graph, &graphs_.prompt.graph};
+  };
+  std::vector<const Graph*> graphs = build();
+  if (options.budget.device_bytes && has_mixture(*model_)) {
+    std::optional<std::vector<Plan>> plans = plans_within(graphs, stored_, options.budget, pool_.threads(), device);
+    if (plans && std::none_of(plans->begin(), plans->end(), waits_for_transfers)) {
+      plans_ = std::move(*plans);
+      return;
+    }
+    inference.stream_experts();
+    graphs = build();
+  }
+  plans_ = plan_inference(graphs, stored_, options.budget, pool_.threads(), device);
 }
 
 // Where a run over prompts waits for weights, reads more tokens at a time. That takes memory from weights that stay, so

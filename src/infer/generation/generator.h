@@ -16,6 +16,8 @@
 
 namespace spillway::infer {
 
+struct InferenceModel;
+
 struct GeneratorOptions {
   std::filesystem::path model;
   std::filesystem::path adapter;  // a PEFT folder, or empty
@@ -38,10 +40,12 @@ class Generator {
   [[nodiscard]] const TextModel& text() const { return *model_->text(); }
   // Returns the most tokens of prompts that a run reads.
   [[nodiscard]] int64_t prompt_tokens() const { return graphs_.prompt.graph.tokens(); }
-  // The device memory that the programs take.
-  [[nodiscard]] int64_t device_bytes() const { return device_bytes_of(plans_); }
+  // Returns the memory of a tier that the programs take.
+  [[nodiscard]] int64_t peak_bytes(Tier tier = Tier::kDevice) const { return peak_bytes_of(plans_, tier); }
 
  private:
+  // Builds the graphs and plans them, with experts that come and go by themselves only where not everything can stay.
+  void plan(InferenceModel& inference, const GeneratorOptions& options, const Device& device);
   void read_longer_prompts(const ModelOptions& model, const GeneratorOptions& options, const Device& device);
   [[nodiscard]] GenerationPrograms programs() {
     return {{graphs_.decode.graph, graphs_.decode.model, *decode_},

@@ -152,7 +152,7 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
         .model = model, .sizes = generation_sizes({15, 21}), .budget = {.device_bytes = device_bytes}};
     options.budget.machine.link_bytes_per_second.fill(1e9);
     Generator generator(options, pool);
-    Outcome outcome{.device_bytes = generator.device_bytes()};
+    Outcome outcome{.device_bytes = generator.peak_bytes()};
     for (const Generated& one : generator.generate(prompts, {.logprobs = true}))
       outcome.logprobs.push_back(one.logprobs);
     return outcome;
@@ -173,6 +173,58 @@ TEST_CASE("whatever memory it may take, a generator answers the same, reading we
   }
   CHECK(message.starts_with("[--memory.device] expected at least"));
   CHECK(kept.device_bytes - least > static_cast<int64_t>(std::filesystem::file_size(model / "model.safetensors")) / 4);
+}
+
+TEST_CASE("weights that do not fit the memory of a device stay in the host's, with the same answers") {
+  const TemporaryFolder folder;
+  write_deep_model(folder.path(), 8);
+  ThreadPool pool(1);
+  spillway::testing::DelayedDevice device(1, 10);
+  const auto answer = [&](std::optional<int64_t> device_bytes, int64_t host_bytes) {
+    GeneratorOptions options{.model = folder.path(),
+                             .sizes = generation_sizes({15}),
+                             .budget = {.device_bytes = device_bytes, .host_bytes = host_bytes}};
+    options.budget.machine.link_bytes_per_second.fill(1e9);
+    nth(options.budget.machine.link_bytes_per_second, Lane::kDiskRead) = 1e8;
+    Generator generator(options, pool, device);
+    const Prompt prompt{{3, 5, 7}, {.max_new_tokens = 12}};
+    return std::pair(generator.generate({&prompt, 1}, {.logprobs = true})[0].logprobs,
+                     std::pair(generator.peak_bytes(), generator.peak_bytes(Tier::kHost)));
+  };
+  const auto [kept, all] = answer({}, 0);
+  CHECK(all.second == 0);
+  const auto weights = static_cast<int64_t>(std::filesystem::file_size(folder.path() / "model.safetensors"));
+  for (const int64_t host_bytes : {int64_t{0}, weights / 4, weights}) {
+    CAPTURE(host_bytes);
+    const auto [logprobs, bytes] = answer(all.first - weights / 3, host_bytes);
+    CHECK(logprobs == kept);
+    CHECK(bytes.first <= all.first - weights / 3);
+    CHECK(bytes.second <= host_bytes);
+    CHECK((bytes.second > 0) == (host_bytes > 0));
+  }
+}
+
+TEST_CASE("a mixture answers the same if only the experts that its tokens reach are read") {
+  ThreadPool pool(2);
+  const std::vector<Prompt> prompts = {{{3, 5, 7}, {.max_new_tokens = 12}}};
+  for (const std::string_view name : {"qwen3_moe", "mixtral", "gpt_oss_mxfp4", "deepseek_v2"}) {
+    CAPTURE(name);
+    const std::filesystem::path model = kGoldenModels / name;
+    const auto answer = [&](std::optional<int64_t> device_bytes) {
+      GeneratorOptions options{
+          .model = model, .sizes = generation_sizes({15}), .budget = {.device_bytes = device_bytes}};
+      options.budget.machine.link_bytes_per_second.fill(1e5);
+      Generator generator(options, pool);
+      return std::pair(generator.generate(prompts, {.logprobs = true}).front().logprobs, generator.peak_bytes());
+    };
+    const auto [kept, most] = answer({});
+    for (const double share : {0.95, 0.85}) {
+      CAPTURE(share);
+      const auto [logprobs, device_bytes] = answer(static_cast<int64_t>(share * static_cast<double>(most)));
+      CHECK(logprobs == kept);
+      CHECK(device_bytes < most);
+    }
+  }
 }
 
 TEST_CASE("prompts are read in longer runs where these wait for weights, with the same bits") {
@@ -199,7 +251,7 @@ TEST_CASE("prompts are read in longer runs where these wait for weights, with th
   const Outcome kept = answer({}, 1e9);
   CHECK(kept.prompt_tokens == 256);
   const auto weights = static_cast<int64_t>(std::filesystem::file_size(folder.path() / "model.safetensors"));
-  const auto most = Generator({.model = folder.path(), .sizes = generation_sizes({1702, 302})}, pool).device_bytes();
+  const auto most = Generator({.model = folder.path(), .sizes = generation_sizes({1702, 302})}, pool).peak_bytes();
   CHECK(answer(most, 1e5).prompt_tokens == 256);  // no weight is read
   const Outcome waiting = answer(most - weights / 2, 1e5);
   CHECK(waiting.prompt_tokens > 256);
@@ -237,7 +289,7 @@ TEST_CASE("with keys and values in host memory a longer context fits the same de
     Prompt asked{{}, {.max_new_tokens = 12}};
     for (int64_t i = 0; i < std::min<int64_t>(rows - 64, 600); ++i)
       asked.ids.push_back(static_cast<int32_t>(3 + i % 60));
-    return Outcome{device_bytes_of({first, second}), first.peaks[1].bytes,
+    return Outcome{peak_bytes_of({first, second}), first.peaks[1].bytes,
                    generate({{decode, graphs.decode.model, of_decode},
                              {prompt, graphs.prompt.model, of_prompt},
                              graphs.decode.choice,
@@ -272,7 +324,7 @@ TEST_CASE("weights are read from the model's files beside an adapter, too, and w
                                .budget = {.device_bytes = device_bytes}};
       options.budget.machine.link_bytes_per_second.fill(1e9);
       Generator generator(options, pool);
-      return std::pair(generator.generate({&prompt, 1}, {.logprobs = true})[0].logprobs, generator.device_bytes());
+      return std::pair(generator.generate({&prompt, 1}, {.logprobs = true})[0].logprobs, generator.peak_bytes());
     };
     const auto [kept, all] = answer({});
     const auto [streamed, some] = answer(all - 1);

@@ -1,5 +1,8 @@
 #include "ops/grouped_linear/grouped_linear.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -56,6 +59,11 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
 
 Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   return cost_of_rows(inputs, outputs, *inputs[kFirstWeight], std::ssize(inputs) - kFirstWeight, attributes);
+}
+
+std::optional<Guard> guard(TypeList inputs, const Attributes& attributes, int input) {
+  if (input < kFirstWeight) return std::nullopt;
+  return guard_of_expert(inputs, attributes, input - kFirstWeight);
 }
 
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
@@ -123,6 +131,7 @@ const OpDef kGroupedLinear{.name = kName,
                            .cuda_workspace_bytes = no_workspace,
                            .in_place = {{0, kAddend}},
                            .recompute_cost = RecomputeCost::kProduct,
+                           .guard = guard,
                            .cpu = grouped_linear_cpu,
                            .cuda = grouped_linear_cuda};
 
@@ -179,14 +188,23 @@ ValueType infer_rows(std::string_view op, TypeList inputs, const ValueType& weig
   return out;
 }
 
-// Takes each expert for one that has its share of the rows, and the result for one that takes the addend's place: then
-// other rows are not touched.
+Guard guard_of_expert(TypeList inputs, const Attributes& attributes, int64_t expert) {
+  const auto experts = static_cast<double>(inputs[kOffsets]->shape[0] - 1);
+  const double missed_by_token = 1 - static_cast<double>(attributes.integer("pairs")) / experts;
+  return {.offsets = kOffsets,
+          .index = static_cast<int32_t>(attributes.integer("first_expert") + expert),
+          .chance = 1 - std::pow(std::max(0.0, missed_by_token), static_cast<double>(inputs[kX]->shape[0]))};
+}
+
+// Takes each expert for one that has its share of the rows, its weights for read as often as tokens that choose at
+// random reach it, and the result for one that takes the addend's place: then other rows are not touched.
 Cost cost_of_rows(TypeList inputs, TypeList outputs, const ValueType& weight, int64_t experts,
                   const Attributes& attributes) {
   const ValueType& x = *inputs[kX];
   const double share = static_cast<double>(experts) / static_cast<double>(inputs[kOffsets]->shape[0] - 1);
   const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
   Cost result = memory_cost(inputs.subspan(kFirstWeight), {}, attributes);
+  result.bytes *= guard_of_expert(inputs, attributes, 0).chance;
   const auto out_bytes = static_cast<double>(outputs[0]->bytes());
   result.bytes += share * static_cast<double>(x.bytes()) + (inputs[kAddend] ? 2 * share * out_bytes : out_bytes);
   result.flops = 2.0 * share * static_cast<double>(x.shape.elems()) * static_cast<double>(sizes.out);

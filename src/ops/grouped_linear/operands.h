@@ -31,6 +31,9 @@ struct Sizes {
 [[nodiscard]] Cost cost_of_rows(TypeList inputs, TypeList outputs, const ValueType& weight, int64_t experts,
                                 const Attributes& attributes);
 
+// Returns the condition under which the weights of an expert are read, that many experts behind the operation's first.
+[[nodiscard]] Guard guard_of_expert(TypeList inputs, const Attributes& attributes, int64_t expert);
+
 // Returns the shape of a product of `rows` rows.
 [[nodiscard]] inline cpu::MatmulShape product_of_rows(const Sizes& sizes, int64_t rows) {
   return {.m = rows, .n = sizes.out, .k = sizes.in, .transpose_b = sizes.transposed};

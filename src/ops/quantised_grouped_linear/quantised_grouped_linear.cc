@@ -1,5 +1,6 @@
 #include "ops/quantised_grouped_linear/quantised_grouped_linear.h"
 
+#include <optional>
 #include <vector>
 
 #include "graph/autodiff.h"
@@ -40,6 +41,11 @@ Cost cost(TypeList inputs, TypeList outputs, const Attributes& attributes) {
   return cost_of_rows(inputs, outputs, decoded_type(inputs, weights), weights.experts(std::ssize(inputs)), attributes);
 }
 
+std::optional<Guard> guard(TypeList inputs, const Attributes& attributes, int input) {
+  if (input < kFirstWeight) return std::nullopt;
+  return guard_of_expert(inputs, attributes, (input - kFirstWeight) / coded_weights(attributes).parts());
+}
+
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
   const ValueType& x = *inputs[kX];
   const Sizes sizes = sizes_of(x.shape, coded_weights(attributes).shape, attributes);
@@ -59,6 +65,7 @@ const OpDef kQuantisedGroupedLinear{.name = "quantised_grouped_linear",
                                     .cuda_workspace_bytes = no_workspace,
                                     .in_place = {{0, 2}},  // kAddend
                                     .recompute_cost = RecomputeCost::kProduct,
+                                    .guard = guard,
                                     .cpu = quantised_grouped_linear_cpu,
                                     .cuda = quantised_grouped_linear_cuda};
 

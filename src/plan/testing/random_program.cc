@@ -34,7 +34,30 @@ uint64_t initial_seed(ValueId id, int micro_step) {
   return 1000003u * static_cast<uint64_t>(id) + static_cast<uint64_t>(micro_step);
 }
 
-// The bytes of an operation's output are a function of the operation and of all its inputs' bytes.
+// Writes the content of a value. Integers are offsets of experts, half of which have rows.
+void fill_value(const ValueType& type, uint8_t* data, uint64_t seed) {
+  if (type.dtype != DType::kI32) return fill_bytes(data, type.bytes(), seed);
+  int32_t offset = 0;
+  for (int64_t i = 0; i < type.shape.elems(); ++i) {
+    std::memcpy(data + i * static_cast<int64_t>(sizeof offset), &offset, sizeof offset);
+    seed = seed * 6364136223846793005 + 1442695040888963407;
+    offset += static_cast<int32_t>(seed >> 63);
+  }
+}
+
+// The inputs of an operation on experts: a value, offsets, and the experts.
+constexpr int8_t kOffsets = 1;
+constexpr size_t kFirstExpert = 2;
+
+// Returns true if an operation reads an input, given the content of its second one.
+bool is_read(const Attributes& attributes, size_t input, const uint8_t* offsets) {
+  if (attributes.integer("experts") == 0 || input < kFirstExpert) return true;
+  std::array<int32_t, 2> rows;
+  std::memcpy(rows.data(), offsets + (input - kFirstExpert) * sizeof(int32_t), sizeof rows);
+  return rows[0] < rows[1];
+}
+
+// The bytes of an operation's output are a function of the operation and of the bytes of all inputs that it reads.
 uint64_t output_seed(OpId op, size_t output, std::span<const uint64_t> input_hashes) {
   uint64_t seed = static_cast<uint64_t>(op) * 31 + output;
   for (const uint64_t hash : input_hashes) seed = seed * 0x9E3779B97F4A7C15 + hash;
@@ -58,16 +81,19 @@ void vjp_mix(VjpContext& context);
 
 // Does what the interpreter does, on memory that the caller has resolved.
 void run_mix(const KernelArgs& args) {
-  std::array<uint64_t, 8> hashes;
+  std::array<uint64_t, 16> hashes;
   size_t count = 0;
-  for (const TensorView& input : args.inputs)
-    if (input.data) hashes[count++] = hash_bytes(input.as<uint8_t>(), input.bytes(), 0);
+  for (size_t i = 0; i < args.inputs.size(); ++i) {
+    const TensorView& input = args.inputs[i];
+    if (input.data && is_read(args.attributes, i, args.inputs[std::min<size_t>(i, kOffsets)].as<uint8_t>()))
+      hashes[count++] = hash_bytes(input.as<uint8_t>(), input.bytes(), 0);
+  }
   const int64_t workspace = args.attributes.integer("workspace");
   if (workspace > 0) fill_memory(args.workspace, 0xA5, workspace);
   for (size_t i = 0; i < args.outputs.size(); ++i) {
     const TensorView& output = args.outputs[i];
     const OpId op = static_cast<OpId>(args.attributes.integer("op"));
-    fill_bytes(output.as<uint8_t>(), output.bytes(), output_seed(op, i, {hashes.data(), count}));
+    fill_value({output.dtype, output.shape}, output.as<uint8_t>(), output_seed(op, i, {hashes.data(), count}));
   }
 }
 
@@ -79,6 +105,21 @@ const OpDef kMix = {.name = "mix",
                     .workspace_bytes = workspace_mix,
                     .in_place = {{0, 0}},
                     .cpu = run_mix};
+// Makes offsets of experts.
+const OpDef kRoute = {.name = "route",
+                      .infer = [](TypeList, const Attributes& attributes) -> std::vector<ValueType> {
+                        return {{DType::kI32, {attributes.integer("bytes") / 4}}};
+                      },
+                      .stops_gradients = true,
+                      .cost = cost_mix,
+                      .cpu = run_mix};
+std::optional<Guard> guard_of_mix(TypeList, const Attributes&, int input) {
+  if (input < static_cast<int>(kFirstExpert)) return std::nullopt;
+  return Guard{.offsets = kOffsets, .index = input - static_cast<int>(kFirstExpert), .chance = 0.5};
+}
+// Mixes a value with those experts that have rows.
+const OpDef kExperts = {
+    .name = "experts", .infer = infer_mix, .vjp = vjp_mix, .cost = cost_mix, .guard = guard_of_mix, .cpu = run_mix};
 // The same without a gradient, for the backward and update sections; its addend may be added into.
 const OpDef kGrad = {.name = "grad",
                      .infer = infer_mix,
@@ -94,13 +135,12 @@ const OpDef kTogether = {.name = "together",
                          .in_place = {{0, 0}},
                          .collective = [](const CollectiveArgs&) {}};
 
-// Returns the attributes of the next operation: its id, and the bytes of its outputs and its workspace.
-Attributes next_attributes(Builder& b, int64_t bytes, int64_t workspace = 0, int64_t second = 0, int64_t inputs = 0) {
-  return {{"op", std::ssize(b.graph().ops)},
-          {"bytes", bytes},
-          {"second", second},
-          {"workspace", workspace},
-          {"inputs", inputs}};
+// Returns the attributes of the next operation: its id, the bytes of its outputs and its workspace, and how many of its
+// inputs are experts.
+Attributes next_attributes(Builder& b, int64_t bytes, int64_t workspace = 0, int64_t second = 0, int64_t inputs = 0,
+                           int64_t experts = 0) {
+  return {{"op", std::ssize(b.graph().ops)}, {"bytes", bytes},   {"second", second},
+          {"workspace", workspace},          {"inputs", inputs}, {"experts", experts}};
 }
 
 ValueId sum(Builder& b, ValueId x, ValueId y) {
@@ -121,6 +161,18 @@ void vjp_mix(VjpContext& context) {
     const int64_t workspace = attributes.integer("workspace");
     context.add(i, b.append_one(kGrad, reads, next_attributes(b, context.input_type(i).bytes(), workspace)));
   }
+}
+
+// Appends a router of a block and an operation with its experts, which are frozen.
+ValueId append_experts(Builder& b, ValueId x, int block, const RandomGraphOptions& options, RandomStream& random) {
+  std::vector<ValueId> reads = {x, b.append_one(kRoute, {x}, next_attributes(b, 4 * (options.experts + 1)))};
+  for (int expert = 0; expert < options.experts; ++expert) {
+    const int64_t bytes = int64_t{1} + random.below(options.max_bytes);
+    reads.push_back(b.input(fmt::format("expert.{}.{}", block, expert), type_of_bytes(bytes), ValueKind::kFrozenWeight,
+                            kExpertPart));
+  }
+  const Attributes attributes = next_attributes(b, b.type(x).bytes(), 0, 0, std::ssize(reads), options.experts);
+  return b.append_one(kExperts, reads, attributes);
 }
 
 class Memory {
@@ -203,24 +255,40 @@ class Interpreter {
     return true;
   }
 
+  // Returns true if a copy has no guard, or one that says that it moves.
+  [[nodiscard]] std::optional<bool> moves(const Instruction& copy) {
+    if (copy.guard == kNone) return true;
+    const Place& offsets = copy.inputs[1].place;
+    if (!memory_.contains(offsets)) return std::nullopt;
+    std::array<int32_t, 2> rows;
+    std::memcpy(rows.data(), memory_.at(offsets) + static_cast<size_t>(copy.guard) * sizeof(int32_t), sizeof rows);
+    return rows[0] < rows[1];
+  }
+
   bool run_instruction(const Instruction& instruction) {
-    if (instruction.kind == Instruction::Kind::kCopy)
-      return run_copy(instruction.inputs[0].place, instruction.outputs[0].place);
+    if (instruction.kind == Instruction::Kind::kCopy) {
+      const std::optional<bool> moved = moves(instruction);
+      if (!moved) return false;
+      return !*moved || run_copy(instruction.inputs[0].place, instruction.outputs[0].place);
+    }
+    const Operation& op = graph_.op(instruction.op);
     const Place& workspace = instruction.workspace;
     if (workspace.bytes > 0) {
       if (!memory_.contains(workspace)) return false;
       fill_memory(memory_.at(workspace), 0xA5, workspace.bytes);
     }
     std::vector<uint64_t> hashes;
-    for (const Operand& input : instruction.inputs) {
+    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const Operand& input = instruction.inputs[i];
       if (input.value == kNone) continue;
       if (!memory_.contains(input.place)) return false;
+      if (i >= kFirstExpert && !is_read(op.attributes, i, memory_.at(instruction.inputs[kOffsets].place))) continue;
       hashes.push_back(hash_bytes(memory_.at(input.place), input.place.bytes, 0));
     }
     for (size_t i = 0; i < instruction.outputs.size(); ++i) {
       const Place& place = instruction.outputs[i].place;
       if (!memory_.contains(place)) return false;
-      fill_bytes(memory_.at(place), place.bytes, output_seed(instruction.op, i, hashes));
+      fill_value(graph_.value(op.outputs[i]).type, memory_.at(place), output_seed(instruction.op, i, hashes));
     }
     return true;
   }
@@ -277,6 +345,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
       x = outputs[0];
       local.insert(local.end(), outputs.begin(), outputs.end());
     }
+    if (options.experts > 0) x = append_experts(b, x, block, options, random);
     b.end_block();
   }
   const ValueId loss = b.append_one(kMix, {x}, next_attributes(b, 8, 0, 0, 1));
@@ -312,7 +381,7 @@ Outcome expected_outcome(const Graph& graph) {
   const auto fill = [&](ValueId id, uint64_t seed) {
     Bytes& bytes = values[id];
     resize(bytes, graph.value(id).type.bytes());
-    fill_bytes(bytes.data(), static_cast<int64_t>(bytes.size()), seed);
+    fill_value(graph.value(id).type, bytes.data(), seed);
   };
   const auto hash = [&](ValueId id) {
     return hash_bytes(values[id].data(), static_cast<int64_t>(values[id].size()), 0);
@@ -322,8 +391,11 @@ Outcome expected_outcome(const Graph& graph) {
       const Operation& op = graph.op(id);
       if (op.section != section) continue;
       std::vector<uint64_t> hashes;
-      for (const ValueId v : op.inputs)
-        if (v != kNone) hashes.push_back(hash(v));
+      for (size_t i = 0; i < op.inputs.size(); ++i) {
+        if (op.inputs[i] == kNone) continue;
+        if (i >= kFirstExpert && !is_read(op.attributes, i, values[op.inputs[kOffsets]].data())) continue;
+        hashes.push_back(hash(op.inputs[i]));
+      }
       for (size_t i = 0; i < op.outputs.size(); ++i) fill(op.outputs[i], output_seed(id, i, hashes));
       for (const ValueId v : op.outputs)
         if (std::count(graph.results.begin(), graph.results.end(), v)) outcome[v] = hash(v);

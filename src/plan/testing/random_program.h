@@ -21,6 +21,7 @@ struct RandomGraphOptions {
   uint32_t max_bytes = 600;        // of a value
   bool updates_in_blocks = false;  // an update belongs to the block of its weight, as in a training's graph
   bool collectives = false;        // some operations are of all ranks
+  int experts = 0;  // in each block, of a mixture, which an operation reads only if another one says so (OpDef::guard)
 };
 
 // Returns a graph with blocks, a backward pass by append_backward, an update of every weight, in-place operations,
