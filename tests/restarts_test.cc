@@ -31,10 +31,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kModel = kGoldenModels / "llama2";
+const fs::path kRestartedModel = kGoldenModels / "llama2";
 
 train::Job restarting_job(const TinySetup& setup, const config::RestartSettings& restarts) {
-  train::Job job = tiny_job(kModel, setup);
+  train::Job job = tiny_job(kRestartedModel, setup);
   job.config.adapter->restarts = restarts;
   job.graph.model.lora->restarts = true;
   return job;
@@ -50,7 +50,7 @@ void restart(TinyTraining& training, const fs::path& output, fs::path& base, int
 
 // Gives every A the values of the golden file, whose random numbers are torch's.
 void take_golden_starts(TinyTraining& training, int64_t step) {
-  const SafetensorsFile starts(kModel / "golden_restarts.safetensors");
+  const SafetensorsFile starts(kRestartedModel / "golden_restarts.safetensors");
   for (const train::TrainedWeight& t : training.trained()) {
     const Parameter& p = training.training().parameter_of(t);
     if (p.role != ParameterRole::kLoraA) continue;
@@ -83,7 +83,7 @@ std::vector<FlatBatch> golden_step(size_t step) {
 }  // namespace
 
 TEST_CASE("an adapter that restarts follows peft and torch over two restarts, and becomes the model that peft merges") {
-  const json golden = read_json(kModel / "golden_restarts.json");
+  const json golden = read_json(kRestartedModel / "golden_restarts.json");
   const json& curve = golden["curve"];
   train::Job job = restarting_job({.adapter = "adapter"}, {config::PruneMethod::kMagnitude, curve["ratio"]});
   job.graph.optimizer_options = ops::options_of(ops::kAdamw, {{"weight_decay", 0.01}, {"eps", curve["eps"]}});
@@ -179,13 +179,13 @@ std::vector<std::string> restarting(std::vector<std::string> more = {}) {
   return args;
 }
 
-void run(const TinyJob& job, const std::string& name, const std::vector<std::string>& more) {
+void run_with_restarts(const TinyJob& job, const std::string& name, const std::vector<std::string>& more) {
   const Finished done = run_spillway(job.train(name, more));
   CAPTURE(done.err);
   REQUIRE(done.status == 0);
 }
 
-std::string model(const TinyJob& job, const std::string& name) {
+std::string result_of(const TinyJob& job, const std::string& name) {
   return read_file(job.output(name) / "model.safetensors", 1 << 24);
 }
 
@@ -201,12 +201,13 @@ TEST_CASE("a run that restarts its adapter has the same bits under every plan, a
       more.insert(more.end(), of_base.begin(), of_base.end());
       return restarting(std::move(more));
     };
-    run(job, "whole", with({}));
+    run_with_restarts(job, "whole", with({}));
     for (const char* place : {"host", "disk"}) {
       CAPTURE(place);
-      run(job, "other",
+      run_with_restarts(
+          job, "other",
           with({"--parameter_offload", place, "--optimizer_offload", place, "--gradient_checkpointing", "true"}));
-      CHECK(model(job, "other") == model(job, "whole"));
+      CHECK(result_of(job, "other") == result_of(job, "whole"));
       CHECK(job.losses("other") == job.losses("whole"));
       fs::remove_all(job.output("other"));
     }
@@ -216,9 +217,10 @@ TEST_CASE("a run that restarts its adapter has the same bits under every plan, a
       fs::remove_all(job.output("moved"));
       fs::copy(job.output("whole") / fmt::format("checkpoint-{}", step), job.output("moved"),
                fs::copy_options::recursive);
-      run(job, "resumed",
+      run_with_restarts(
+          job, "resumed",
           with({"--resume_from_checkpoint", job.output("moved").string(), "--parameter_offload", "disk"}));
-      CHECK(model(job, "resumed") == model(job, "whole"));
+      CHECK(result_of(job, "resumed") == result_of(job, "whole"));
       fs::remove_all(job.output("resumed"));
     }
     fs::remove_all(job.output("whole"));
@@ -228,7 +230,7 @@ TEST_CASE("a run that restarts its adapter has the same bits under every plan, a
 TEST_CASE(
     "the result of a run that restarts its adapter is a model, and its checkpoints are adapters of the base so far") {
   const TinyJob job;
-  run(job, "out", restarting());
+  run_with_restarts(job, "out", restarting());
   const fs::path output = job.output("out");
   CHECK(fs::exists(output / "config.json"));
   CHECK_FALSE(fs::exists(output / "adapter_config.json"));
@@ -243,9 +245,9 @@ TEST_CASE(
                                         "--out", job.output("merged").string()});
   CAPTURE(merged.err);
   REQUIRE(merged.status == 0);
-  CHECK(model(job, "merged") == model(job, "out"));
+  CHECK(result_of(job, "merged") == result_of(job, "out"));
   // A base that is not the checkpoint's is refused.
-  fs::copy_file(kModel / "model.safetensors", last / train::kMergedBase / "model.safetensors",
+  fs::copy_file(kRestartedModel / "model.safetensors", last / train::kMergedBase / "model.safetensors",
                 fs::copy_options::overwrite_existing);
   const Finished refused = run_spillway(job.train("other", restarting({"--resume_from_checkpoint", last.string()})));
   CHECK(refused.status == 2);
@@ -255,28 +257,29 @@ TEST_CASE(
 
 TEST_CASE("the best checkpoint of a run that restarts its adapter brings its own base back") {
   const TinyJob job;
-  run(job, "best",
-      restarting({"--val_set_size", "8", "--eval_steps", "3", "--load_best_model_at_end", "true",
-                  "--metric_for_best_model", "loss", "--greater_is_better", "true"}));
+  run_with_restarts(job, "best",
+                    restarting({"--val_set_size", "8", "--eval_steps", "3", "--load_best_model_at_end", "true",
+                                "--metric_for_best_model", "loss", "--greater_is_better", "true"}));
   int best = 0;
   const json report = read_json(job.output("best") / "report.json");
   best = report.at("weights_of_step");
   const fs::path checkpoint = job.output("best") / fmt::format("checkpoint-{}", best);
-  const fs::path base = fs::exists(checkpoint / train::kMergedBase) ? checkpoint / train::kMergedBase : kModel;
+  const fs::path base = fs::exists(checkpoint / train::kMergedBase) ? checkpoint / train::kMergedBase : kRestartedModel;
   const Finished merged =
       run_spillway({"merge", base.string(), "--adapter", checkpoint.string(), "--out", job.output("merged").string()});
   CAPTURE(merged.err);
   REQUIRE(merged.status == 0);
-  CHECK(model(job, "merged") == model(job, "best"));
+  CHECK(result_of(job, "merged") == result_of(job, "best"));
 }
 
 TEST_CASE("ranks that share a run with restarts give the bits of one") {
   const TinyJob job;
-  run(job, "one", restarting());
+  run_with_restarts(job, "one", restarting());
   for (const char* stage : {"1", "3"}) {
     CAPTURE(stage);
-    run(job, "two", restarting({"--ranks", "2", "--gradient_accumulation_steps", "1", "--zero_stage", stage}));
-    CHECK(model(job, "two") == model(job, "one"));
+    run_with_restarts(job, "two",
+                      restarting({"--ranks", "2", "--gradient_accumulation_steps", "1", "--zero_stage", stage}));
+    CHECK(result_of(job, "two") == result_of(job, "one"));
     fs::remove_all(job.output("two"));
   }
 }
@@ -292,7 +295,7 @@ TEST_CASE("restarts that cannot be made are refused before anything is read") {
             .find("[optimizer] expected adamw or adamw_8bit beside relora, got lion; write one of them") !=
         std::string::npos);
   const Finished quantised =
-      run_spillway({"quantize", kModel.string(), "--type", "nf4", "--out", job.output("nf4").string()});
+      run_spillway({"quantize", kRestartedModel.string(), "--type", "nf4", "--out", job.output("nf4").string()});
   CAPTURE(quantised.err);
   REQUIRE(quantised.status == 0);
   CHECK(error(restarting({"--base_model", job.output("nf4").string()}))

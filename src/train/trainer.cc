@@ -205,8 +205,6 @@ std::span<const Metric> Trainer::step_metrics() {
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
   const int64_t step = position_.step;
-  if (const auto& restarts = job_.config.schedule.restarts; restarts && step > 0 && step % restarts->steps == 0)
-    restart_adapter();
   begin_step();
   const StepTotals totals = feed_->totals();
   Contribution sum;  // of all micro-batches
@@ -366,6 +364,7 @@ TrainingOutcome Trainer::run() {
   seconds.clear();
   begin_run(outcome);
   while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
+    restart_adapter_if_due();
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
     seconds.push_back(record.step_seconds);

@@ -142,7 +142,7 @@ class Trainer {
   [[nodiscard]] ModelInTraining model() {
     return {job_, base_files_, session_.training(), session_.store(), merged_base_};
   }
-  void restart_adapter();
+  void restart_adapter_if_due();
   void keep_base_of(const CheckpointRecord& checkpoint);
   [[nodiscard]] TrainedFacts facts() const;
 

@@ -37,8 +37,9 @@ void Trainer::save_result(const TrainingOutcome& outcome) {
 
 // Merges the adapter of a job that restarts it into the base, and begins it anew. Until the merged base is whole
 // nothing has changed, so that an error leaves a checkpoint of what was trained.
-void Trainer::restart_adapter() {
+void Trainer::restart_adapter_if_due() {
   if (!job_.config.adapter || !job_.config.adapter->restarts) return;
+  if (position_.step == 0 || !is_due(job_.config.schedule.restarts->steps)) return;
   const std::filesystem::path output = job_.config.output.output_dir;
   try {
     first_with_parts([&] { (void)write_merged_base(output, model()); });
