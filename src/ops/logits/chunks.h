@@ -11,10 +11,14 @@
 
 namespace spillway::ops {
 
-// The sizes of a chunk: large enough that packing the head's weights again for each costs little beside the product,
-// small enough that the logits do not decide the peak. Where the weights' gradient is wanted, f32 [V, D], each chunk
-// reads and writes all of it as well, so that chunks are larger.
-constexpr int64_t kLogitsBytes = int64_t{48} << 20, kLogitsBytesWithWeights = 2 * kLogitsBytes;
+// The size of a chunk: large enough that packing the head's weights again for each costs little beside the product,
+// small enough that the logits do not decide the peak.
+constexpr int64_t kLogitsBytes = int64_t{48} << 20;
+
+[[nodiscard]] inline int64_t logit_chunk_rows(int64_t tokens, int64_t vocabulary) {
+  const int64_t rows = kLogitsBytes / (vocabulary * int64_t{sizeof(float)});
+  return std::min(tokens, std::max<int64_t>(16, rows / 16 * 16));
+}
 
 struct LogitShape {
   DType dtype;  // of x and w
@@ -22,17 +26,11 @@ struct LogitShape {
   bool x_gradient = false, w_gradient = false;  // whether they are wanted
 };
 
-[[nodiscard]] inline int64_t logit_chunk_rows(const LogitShape& s) {
-  const int64_t bytes = s.w_gradient ? kLogitsBytesWithWeights : kLogitsBytes;
-  const int64_t rows = bytes / (s.vocabulary * int64_t{sizeof(float)});
-  return std::min(s.tokens, std::max<int64_t>(16, rows / 16 * 16));
-}
-
 // Offsets into the workspace.
 struct LogitWorkspace {
   int64_t chunk_rows, logits, rows, hidden, hidden_gradient, matmul, bytes = 0;
 
-  LogitWorkspace(const LogitShape& s, int threads) : chunk_rows(logit_chunk_rows(s)) {
+  LogitWorkspace(const LogitShape& s, int threads) : chunk_rows(logit_chunk_rows(s.tokens, s.vocabulary)) {
     const int64_t row_bytes = s.width * size_of(s.dtype);
     logits = take(chunk_rows * s.vocabulary * int64_t{sizeof(float)});  // f32 [chunk_rows, V], then their gradient
     rows = take(s.tokens * int64_t{sizeof(int32_t)});                   // i32 [T]: the tokens that are targets
