@@ -1,4 +1,4 @@
-// How a model wants tokens to be chosen from its logits: what its generation_config.json says.
+// The choice of tokens that a model asks for by its generation_config.json.
 #pragma once
 
 #include <cstdint>
