@@ -127,7 +127,7 @@ struct LoraInit {
   bool operator==(const LoraInit&) const = default;
 };
 
-// Which of the optimizer's moments stay when an adapter restarts: the largest, or a random choice.
+// The moments of the optimizer that stay when an adapter restarts: the largest, or a random choice.
 enum class PruneMethod : uint8_t { kMagnitude, kRandom, kReset };
 
 // ReLoRA: at every restart of the learning rate the adapter is merged into its base and begins anew.

@@ -11,7 +11,7 @@ struct Unfollowed {
   double off = 0;  // the value that changes nothing, beside null, false and an empty list
 };
 
-// Those of transformers' logits processors and kinds of decoding.
+// The keys of transformers' logits processors and kinds of decoding that have no counterpart here.
 constexpr Unfollowed kUnfollowed[] = {{"bad_words_ids"},
                                       {"begin_suppress_tokens"},
                                       {"constraints"},
