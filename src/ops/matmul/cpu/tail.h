@@ -17,7 +17,7 @@ class TailPanels {
   // Packs all panels, on all threads.
   void pack(ThreadPool& pool) const;
 
-  // Whether tiles add the tail themselves, before their sums go to memory.
+  // Returns true if tiles add the tail themselves, before their sums go to memory.
   [[nodiscard]] bool joins() const { return job_.tail.units > 0 && job_.tiles.joins_tails; }
   [[nodiscard]] TileTail at(int64_t row_panel, int64_t column_panel) const {
     return {.left = left_ + row_panel * left_words(),
