@@ -60,8 +60,8 @@ HWY_INLINE void store_columns(Vector first, Vector second, float* row, int64_t i
 }
 
 // Returns e^x of an x up to 1, which is then rounded to bf16 and added up, within 3e-6 of itself; 0 below -87. NaN
-// stays NaN. It takes two thirds of the time of exp_of(), by one step of reduction in place of two. The polynomial of
-// 2^f, f in [-0.5, 0.5], is a minimax fit.
+// stays NaN. It has fewer operations than exp_of(): one step of reduction in place of two. The polynomial of 2^f, f in
+// [-0.5, 0.5], is a minimax fit.
 HWY_INLINE Vector exp_for_bf16(Vector x) {
   constexpr float kMin = -87, kLog2OfE = 1.44269504f;
   constexpr float kWhole = 12582912;  // 1.5 * 2^23: a sum with it is rounded to a whole number, in its lower bits
