@@ -163,8 +163,7 @@ void for_each_row(const Tile& tile, int64_t panel, const Body& body) {
   const RowSpan span = tile.panel_span(panel);
   if (span.begin == span.end) return;
   const int64_t first = panel * tile.height();
-  for (int64_t row = 0; row < tile.panel_rows(panel); ++row)
-    body(first + row, row, tile.row_span(span, first + row));
+  for (int64_t row = 0; row < tile.panel_rows(panel); ++row) body(first + row, row, tile.row_span(span, first + row));
 }
 
 // A call, with its kernels and the format of its products.
