@@ -375,7 +375,8 @@ TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised")
   folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");
   folder.write("train-0.jsonl", "{\"input_ids\": [8, 9]}\n");
   folder.write("test.jsonl", "{\"input_ids\": [1, 2]}\n");
-  const DatasetConfig config = rows_dataset(folder.path, "");
+  DatasetConfig config = rows_dataset(folder.path, "");
+  config.split = "train";
   const Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
   REQUIRE(loaded.rows.size() == 2);
   CHECK(rows_of(loaded.rows)[0].input_ids == std::vector<int32_t>{8, 9});

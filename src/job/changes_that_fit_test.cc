@@ -9,9 +9,11 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
+#include "base/temporary_folder.h"
 #include "config/load.h"
 #include "job/suggested_changes.h"
 #include "plan/shortage.h"
+#include "tests/support/deep_model.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
 
@@ -401,9 +403,10 @@ TEST_CASE("feed-forward parts in tiles are offered where the activations of a la
 TEST_CASE("weights in 4 bits and moments in 8 bits are offered where nothing else fits, as something else to train") {
   const std::string rows = "micro_batch_size: 1\nmax_length: 64\ntiled_mlp: true\n";  // which would be offered first
   const std::string adapter = rows + "adapter: lora\nlora_r: 2\nlora_target_linear: true\n";
-  // Its embeddings have the 4,096 elements from which on moments are kept in 8 bits.
-  const std::filesystem::path model = kGoldenModels.parent_path() / "preference_training" / "model";
-  const std::string full = rows + "base_model: " + model.string() + "\n";
+  // Its feed-forward parts have the 4,096 elements from which on moments are kept in 8 bits.
+  const TemporaryFolder model;
+  write_deep_model(model.path(), 2, 256);
+  const std::string full = rows + "base_model: " + model.path().string() + "\n";
   const struct {
     std::string lines, change, trains;
   } cases[] = {{adapter, "load_in_4bit: true", "over weights in 4 bits"},

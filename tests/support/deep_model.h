@@ -14,10 +14,12 @@
 
 namespace spillway::testing {
 
-// Writes a golden model's config with more layers, and random weights in f32.
-inline void write_deep_model(const std::filesystem::path& folder, int64_t layers) {
+// Writes a golden model's config with more layers, perhaps with another width of their feed-forward part, and random
+// weights in f32.
+inline void write_deep_model(const std::filesystem::path& folder, int64_t layers, int64_t intermediate_size = 0) {
   nlohmann::json config = nlohmann::json::parse(read_file(kGoldenModels / "llama2/config.json", 1 << 20));
   config["num_hidden_layers"] = layers;
+  if (intermediate_size > 0) config["intermediate_size"] = intermediate_size;
   write_file(folder / "config.json", config.dump());
   std::vector<TensorSpec> specs;
   for (const Parameter& p : parameters_of(*read_model(folder))) {
