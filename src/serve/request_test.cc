@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 using namespace spillway;
 using namespace spillway::serve;
 using Json = nlohmann::ordered_json;
@@ -16,6 +18,14 @@ std::string chat(const std::string& more = "") {
 }
 
 }  // namespace
+
+TEST_CASE("tokens that a model never chooses stay so, whatever a request is biased to") {
+  Choice defaults = kDefaults;
+  defaults.penalties.logit_bias = {{7, -std::numeric_limits<float>::infinity()}};
+  const auto bias = parse_chat_request(chat(R"("logit_bias": {"7": 100})"), defaults).choice.penalties.logit_bias;
+  REQUIRE(bias.size() == 2);
+  CHECK(bias[0].second + bias[1].second == -std::numeric_limits<float>::infinity());
+}
 
 TEST_CASE("a request says how it is answered, and what it does not say is as the server has it") {
   const GenerationRequest plain = parse_chat_request(chat(), kDefaults);
