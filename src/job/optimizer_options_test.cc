@@ -57,6 +57,15 @@ TEST_CASE("Muon has axolotl's defaults, since only its configs name it") {
   CHECK(muon.real("beta2") == 0.95);
 }
 
+TEST_CASE("optimi_adamw has the defaults of torch-optimi, and what the config says") {
+  const auto plain = options_for("optimi_adamw", {});
+  CHECK(plain.real("beta1") == 0.9);
+  CHECK(plain.real("beta2") == 0.99);
+  CHECK(plain.real("eps") == 1e-6);
+  CHECK(options_for("optimi_adamw", {{.adam_beta2 = 0.95}}).real("beta2") == 0.95);
+  CHECK(ops::find_optimizer("optimi_adamw")->spares_embeddings);
+}
+
 TEST_CASE("an option that the optimizer does not have, or cannot take, is refused with the nearest and the bounds") {
   CHECK_THROWS_WITH_AS((void)options_for("sgd", with_args({{"momentun", 0.9, "c.yml:3: optim_args.momentun"}})),
                        "[c.yml:3: optim_args.momentun] expected an option of this optimizer (momentum, dampening, "
