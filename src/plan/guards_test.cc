@@ -1,6 +1,7 @@
 #include "plan/guards.h"
 
 #include <doctest/doctest.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -41,10 +42,8 @@ Plan plan_with_experts_on_disk(const Graph& graph, const Machine& machine) {
   return plan_for(graph, machine, choices);
 }
 
-std::string text_of(const std::vector<std::string>& violations) {
-  std::string text;
-  for (const std::string& v : violations) text += v + "\n";
-  return text;
+std::string violations_of(const Graph& graph, const Program& program) {
+  return fmt::format("{}", fmt::join(verify(graph, program), "\n"));
 }
 
 }  // namespace
@@ -56,7 +55,7 @@ TEST_CASE("programs that load only the experts which are reached are clean and c
     RandomStream random(seed, 23);
     const Graph graph = graph_with_experts(seed);
     const Plan plan = plan_for(graph, machine_with_links(1e5), random_choices(graph, random));
-    REQUIRE(text_of(verify(graph, plan.program)) == "");
+    REQUIRE(violations_of(graph, plan.program) == "");
     const Outcome expected = expected_outcome(graph);
     for (int order = 0; order < 4; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
     guards += guards_of(plan.program);
@@ -91,7 +90,7 @@ TEST_CASE("a guard of another expert, of no expert, or without its reader's know
   const auto violations = [&](const auto& change) {
     Program broken = good;
     change(*std::find_if(broken.instructions.begin(), broken.instructions.end(), is_guarded));
-    return text_of(verify(graph, broken));
+    return violations_of(graph, broken);
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; };
   CHECK(has(violations([](Instruction& i) { i.guard = i.guard == 0 ? 1 : 0; }), "may not have brought"));
