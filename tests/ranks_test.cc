@@ -99,6 +99,7 @@ void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_
     const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
     CHECK(report["world_size"] == ranks);
     CHECK(report["ranks"].size() == static_cast<size_t>(ranks));
+    CHECK(report["rank_timelines"]["ranks"].size() == static_cast<size_t>(ranks));
   }
 }
 

@@ -273,14 +273,24 @@ class RankOfTraining {
   std::optional<train::PlannedJob> planned_;
 };
 
-// Returns what the config says of ranks, before it is read as a whole; the defaults of one in which something is wrong,
-// or that can be read once.
-config::RankSettings said_ranks(const ConfigArguments& arguments) {
-  if (arguments.path == "-") return {};
+// The facts of a config that ranks are started by. Other keys may be wrong, which is said by those who read the
+// config as a whole. The defaults stand for a file that is no config, or that can be read once.
+struct SaidOfRanks {
+  int count = 1;
+  std::string device;
+  double timeout_seconds = 0;
+};
+
+SaidOfRanks said_of_ranks(const ConfigArguments& arguments) {
+  const auto said = [](const config::LoadedConfig& loaded) {
+    return SaidOfRanks{narrow<int>(loaded.config.ranks.count), loaded.keys.device,
+                       static_cast<double>(loaded.keys.ddp_timeout)};
+  };
+  if (arguments.path == "-") return said({});
   try {
-    return config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain).config.ranks;
+    return said(config::check_config_file(arguments.path, arguments.overrides, config::ConfigUse::kTrain));
   } catch (const InputError&) {
-    return {};
+    return said({});
   }
 }
 
@@ -312,10 +322,10 @@ int cmd_train(std::span<const std::string> args) {
   if (!arguments) return kDone;
   const Launch launch = read_launch();
   share_cpus(launch.local_size);
-  const int asked = ranks_asked_for(*arguments, launch);
+  const SaidOfRanks said = said_of_ranks(*arguments);
+  const int asked = ranks_asked_for(*arguments, launch, said.device);
   if (asked > 0) arguments->overrides.push_back({"num_processes", fmt::format("{}", asked)});
-  const config::RankSettings said = said_ranks(*arguments);
-  const int ranks = asked > 0 ? asked : narrow<int>(said.count);
+  const int ranks = asked > 0 ? asked : said.count;
   if (ranks > 1 && !launch.is_one_of_several()) return start_ranks(ranks, args, arguments->path);
   apply_isa_flag(*arguments);
   if (!launch.is_one_of_several()) return train_as_rank(*arguments, nullptr);

@@ -15,6 +15,7 @@
 
 #include "base/temporary_folder.h"
 #include "cli/help_page.h"
+#include "cli/ranks/start_ranks.h"
 #include "plan/machine.h"
 #include "tests/support/captured.h"
 #include "tests/support/cpu_share.h"
@@ -90,6 +91,18 @@ TEST_CASE("a number of ranks is one") {
   }
   const testing::Environment environment(testing::Variables{{"PATH", "/nowhere"}});
   CHECK(run({"train", config.path, "--ranks", "2"}).err.find("install") != std::string::npos);
+}
+
+TEST_CASE("a machine has a rank for each GPU, or for each NUMA node where the CPU trains") {
+  struct {
+    const char* device;
+    int gpus, nodes, ranks;
+  } const cases[] = {{"auto", 4, 2, 4}, {"auto", 0, 2, 2},   {"cuda", 4, 2, 4}, {"cpu", 4, 2, 2},
+                     {"cpu", 0, 1, 1},  {"cuda:1", 4, 2, 1}, {"cuda", 0, 2, 1}};  // which then says that there is none
+  for (const auto& [device, gpus, nodes, ranks] : cases) {
+    CAPTURE(std::string(device));
+    CHECK(ranks_that_suit(device, gpus, nodes) == ranks);
+  }
 }
 
 TEST_CASE("a plan is of as many ranks as it is asked for") {

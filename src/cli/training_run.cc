@@ -32,6 +32,7 @@
 #include "plan/plan_json.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
+#include "report/rank_timelines.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/round_json.h"
@@ -115,6 +116,7 @@ class TrainingRun {
           return report_of(state, outcome);
         }) {
     if (device_.shares_host_memory()) cpu_share_.emplace(pool_);
+    for (int i = 0; ranks_.are_several() && i < ranks_.size(); ++i) rank_names_.push_back(ranks_.name_of(i));
   }
 
   int run() {
@@ -229,15 +231,16 @@ class TrainingRun {
   train::TrainingListeners listeners() {
     const auto push = [this](const fs::path& folder, int64_t step) { pushes_.push_checkpoint(folder, step); };
     if (!ranks_.is_first()) {
-      train::TrainingListeners others{.checkpoint = push};
+      train::TrainingListeners others{.before_step = [this] { begin_record(); },
+                                      .step = [this](const StepRecord& record) { end_record(record); },
+                                      .checkpoint = push};
       if (pixels_) others.clips = [](const train::ClipsRecord&) {};  // all ranks sample, as that may gather weights
       return others;
     }
     return {.before_step =
                 [this] {
                   if (cpu_share_) cpu_share_->sample_at_intervals(kMaxShareOfProbes);
-                  record_.begin_step(session_.executor().lanes());
-                  session_.start_trace();
+                  begin_record();
                   calibration_.begin_step(session_.executor().lanes());
                   begin_step_in_bar();
                 },
@@ -253,9 +256,18 @@ class TrainingRun {
             .packing = packing_progress(progress_)};
   }
 
-  void on_step(const StepRecord& r) {
+  // All ranks record the times of a step, and keep those of the same one: they are told the same seconds.
+  void begin_record() {
+    record_.begin_step(session_.executor().lanes());
+    session_.start_trace();
+  }
+  void end_record(const StepRecord& r) {
     session_.stop_trace();
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
+  }
+
+  void on_step(const StepRecord& r) {
+    end_record(r);
     record_.add_step(r);
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
@@ -266,8 +278,17 @@ class TrainingRun {
             .loss = r.loss,
             .tokens_per_second = r.tokens_per_second,
             .tiers = tier_memory_};
+    if (r.slowest) name_slowest(*r.slowest, r.step_seconds);
     progress_.update(bar_, now_seconds());
     if (r.step < r.total_steps) page_.show(record_.so_far());
+  }
+
+  void name_slowest(const train::SlowestRank& slowest, double step_seconds) {
+    constexpr double kWorthNaming = 0.05;  // of a step
+    const double share = slowest.waited_seconds / std::max(1e-9, step_seconds);
+    if (share < kWorthNaming) return;
+    bar_.slowest = nth(rank_names_, slowest.rank);
+    bar_.waited_share = share;
   }
 
   [[nodiscard]] nlohmann::ordered_json report_of(std::string_view state, const train::TrainingOutcome& outcome) const {
@@ -363,9 +384,19 @@ class TrainingRun {
       const nlohmann::ordered_json report = last_report(outcome);
       nlohmann::ordered_json own = {{"rank", ranks_.rank()}, {"host", ranks_.peers()->host(ranks_.rank())}};
       for (const char* part : {"tiers", "process", "lanes"}) own[part] = report.at(part);
+      if (record_.traced_step() != 0 && ranks_.rank() < kMostRankTimelines)
+        own[kTrace] = rank_trace(planned_.training.graph, planned_.plan.program, record_.trace(), ranks_.size());
       return json_text(own);
     });
-    for (const std::string& text : texts) rank_reports_.push_back(nlohmann::ordered_json::parse(text));
+    if (!ranks_.is_first()) return;
+    std::vector<nlohmann::ordered_json> traces;
+    for (const std::string& text : texts) {
+      nlohmann::ordered_json& own = rank_reports_.emplace_back(nlohmann::ordered_json::parse(text));
+      if (own.contains(kTrace)) traces.push_back(std::move(own[kTrace]));
+      own.erase(kTrace);
+    }
+    rank_timelines_ = rank_timelines(traces);
+    if (!rank_timelines_.is_null()) rank_timelines_["step"] = record_.traced_step();
   }
 
   void write_report(const train::TrainingOutcome& outcome) {
@@ -375,6 +406,7 @@ class TrainingRun {
       report["zero_stage"] = planned_.context.zero_stage;
       if (const int64_t copies = planned_.context.copies; copies > 1) report["dp_shard_size"] = ranks_.size() / copies;
       report["ranks"] = rank_reports_;
+      report["rank_timelines"] = rank_timelines_;
     }
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
@@ -434,10 +466,13 @@ class TrainingRun {
   Calibration calibration_;
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t peak_rss_ = 0;
-  nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array();  // by rank, of several
+  // By rank, of several; rank 0's.
+  static constexpr const char* kTrace = "trace";
+  nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array(), rank_timelines_;
   LivePage page_;
   RunPushes pushes_{ranks_, job_, result_name()};
-  ProgressState bar_;  // as it was drawn last
+  std::vector<std::string> rank_names_;  // of several ranks, as the bar shows them
+  ProgressState bar_;                    // as it was drawn last
 };
 
 }  // namespace

@@ -81,7 +81,7 @@ bool has_time(double seconds_left) { return seconds_left >= 0 && seconds_left < 
 bool has_loss(const ProgressState& state) { return state.tokens_per_second > 0 || state.running_seconds < 0; }
 
 // The parts of the bar's line behind the bar, the most important first.
-constexpr int kParts = 5;
+constexpr int kParts = 6;
 
 void append_part(TextBuffer& out, const ProgressState& state, int part) {
   switch (part) {
@@ -99,6 +99,9 @@ void append_part(TextBuffer& out, const ProgressState& state, int part) {
       if (has_loss(state)) out.append("{:.0f} tokens/s", state.tokens_per_second);
       break;
     case 4:
+      if (!state.slowest.empty()) out.append("{:.0f} % waiting for {}", 100 * state.waited_share, state.slowest);
+      break;
+    case 5:
       append_tiers(out, state.tiers);
       break;
     default:
@@ -119,7 +122,7 @@ void append_part(TextBuffer& out, const LoadState& state, int part) {
     case 2:
       if (has_time(state.seconds_left) && state.bytes < state.total_bytes) append_time(out, state.seconds_left);
       break;
-    case 4:
+    case 5:
       append_tiers(out, state.tiers);
       break;
     default:
@@ -175,7 +178,7 @@ std::string_view bar_of(const State& state, double done, int columns, std::span<
 template <typename State>
 std::string_view line_of(const State& state, std::span<char> buffer) {
   TextBuffer out(buffer);
-  for (int part : {0, 1, 3, 4, 2}) {
+  for (int part : {0, 1, 3, 4, 5, 2}) {
     std::array<char, 160> one_memory;
     TextBuffer one(one_memory);
     append_part(one, state, part);

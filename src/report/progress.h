@@ -33,6 +33,8 @@ struct ProgressState {
   double seconds_left = -1;           // negative: not known
   double running_seconds = -1;        // of the step that runs, where one is known to; negative: none
   double expected_seconds = 0;        // what that may take in all
+  std::string_view slowest{};         // "rank 1 on HOST", for which the others waited; empty: none worth naming
+  double waited_share = 0;            // of the last step
 };
 
 // The progress of going through bytes, or things of another unit, before or after training.

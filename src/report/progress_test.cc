@@ -66,6 +66,18 @@ std::string shown_on_terminal(const Work& work) {
 
 }  // namespace
 
+TEST_CASE("the progress names the rank that others wait for, before the memory if there is not room for both") {
+  ProgressState state = halfway();
+  state.slowest = "rank 3 on b";
+  state.waited_share = 0.124;
+  std::array<char, 400> buffer;
+  CHECK(format_progress_line(state, buffer) ==
+        "step 45/100  loss 1.2346  1234 tokens/s  12 % waiting for rank 3 on b  device 380.0/400.0 MiB  disk "
+        "1.00/20.00 GiB  1:23 left");
+  CHECK(bar(state, 100).find("12 % waiting for rank 3 on b") != std::string::npos);
+  CHECK(bar(state, 100).find("MiB") == std::string::npos);
+}
+
 TEST_CASE("the bar shows share, step, loss, time left, rate and memory") {
   const std::string text = bar(halfway(), 200);
   CHECK(text ==

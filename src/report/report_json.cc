@@ -327,7 +327,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
 
 std::string print_report(const ordered_json& report) {
   constexpr auto kReplace = ordered_json::error_handler_t::replace;
-  constexpr std::string_view kCompact[] = {"loss", "eval_loss", "metrics", "memory_over_step", "timeline", "round"};
+  constexpr std::string_view kCompact[] = {"loss",     "eval_loss", "metrics",       "memory_over_step",
+                                           "timeline", "round",     "rank_timelines"};
   std::string text = "{";
   for (const auto& [key, value] : report.items()) {
     const bool is_compact = std::find(std::begin(kCompact), std::end(kCompact), key) != std::end(kCompact);

@@ -10,6 +10,7 @@
 #include "base/index.h"
 #include "graph/operation.h"
 #include "plan/usage.h"
+#include "report/work_phase.h"
 
 namespace spillway {
 namespace {
@@ -44,8 +45,7 @@ struct Group {
 
 class TimelineWriter {
  public:
-  TimelineWriter(const Graph& graph, const Program& program)
-      : graph_(graph), program_(program), forward_(forward_of(graph)) {}
+  TimelineWriter(const Graph& graph, const Program& program) : graph_(graph), program_(program) {}
 
   // Nothing is merged across a stall of `timeline`.
   void keep_apart(const Timeline& timeline) {
@@ -116,16 +116,7 @@ class TimelineWriter {
     const Instruction& instruction = at(i);
     if (instruction.kind == Instruction::Kind::kCopy)
       return static_cast<int>(class_of_moved(graph_.value(instruction.inputs[0].value)));
-    if (instruction.recompute) return kMemoryClasses + 2;
-    if (nth(graph_.sections, section).repeats == Repeats::kStep) return kMemoryClasses + 3;
-    return kMemoryClasses + (section <= forward_ ? 0 : 1);
-  }
-
-  // The section that is differentiated; passes that only score stand before it, and are forward passes, too.
-  static int32_t forward_of(const Graph& graph) {
-    const auto is_forward = [](const Section& section) { return section.recomputable; };
-    const auto found = std::find_if(graph.sections.begin(), graph.sections.end(), is_forward);
-    return static_cast<int32_t>(found - graph.sections.begin());
+    return kMemoryClasses + static_cast<int>(phase_of(graph_, section, instruction));
   }
 
   [[nodiscard]] int64_t bytes_of(int32_t i) const {
@@ -147,7 +138,6 @@ class TimelineWriter {
 
   const Graph& graph_;
   const Program& program_;
-  int32_t forward_;
   std::vector<bool> after_stall_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_;  // by instruction

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/index.h"
 #include "train/rank_text.h"
 
@@ -70,7 +71,9 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
     return texts_;
   }
   const std::string own = run_body(body);
+  const double begin = now_seconds();
   const std::span<const std::string> messages = peers_->exchange(own);
+  met_seconds_ += now_seconds() - begin;
   check_whole(messages, own);
   is_interrupted_ = std::any_of(messages.begin(), messages.end(), [](const std::string& one) { return one[1] == '1'; });
   texts_.clear();

@@ -79,6 +79,9 @@ class Ranks {
   // that rank 0 lives. Rank 0 may so wait for longer than ddp_timeout, if each call returns within it.
   void wait_for_first(const std::function<bool()>& is_done);
 
+  // Returns the seconds that this rank has spent in exchanges so far, waiting for the others most of them. Not
+  // collective.
+  [[nodiscard]] double met_seconds() const { return met_seconds_; }
   // Returns true if a signal has asked any rank to stop before the last of the calls above; with one rank, before now.
   // Not collective.
   [[nodiscard]] bool interrupted() const { return are_several() ? is_interrupted_ : interrupt_requested(); }
@@ -91,6 +94,7 @@ class Ranks {
 
   Peers* peers_;
   bool is_interrupted_ = false;
+  double met_seconds_ = 0;
   std::vector<std::string> texts_;
   std::string failure_;  // the message of the last error of all ranks
 };

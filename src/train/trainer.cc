@@ -204,6 +204,7 @@ std::span<const Metric> Trainer::step_metrics() {
 
 StepRecord Trainer::train_step() {
   const double start = now_seconds();
+  met_seconds_ = met_seconds();
   const int64_t step = position_.step;
   begin_step();
   const StepTotals totals = feed_->totals();
@@ -237,17 +238,19 @@ StepRecord Trainer::train_step() {
   position_.stream = feed_->position();
   position_.feed = feed_->state();
   const double seconds = now_seconds() - start;
-  return {.step = step + 1,
-          .total_steps = length_.total_steps,
-          .epoch = length_.epoch.epochs_after(step + 1),
-          .loss = sum.loss,
-          .grad_norm = norm,
-          .learning_rate = learning_rate,
-          .metrics = step_metrics(),
-          .num_tokens = position_.num_tokens,
-          .trained_tokens = sum.tokens,
-          .tokens_per_second = static_cast<double>(sum.tokens) / seconds,
-          .step_seconds = seconds};
+  StepRecord record = {.step = step + 1,
+                       .total_steps = length_.total_steps,
+                       .epoch = length_.epoch.epochs_after(step + 1),
+                       .loss = sum.loss,
+                       .grad_norm = norm,
+                       .learning_rate = learning_rate,
+                       .metrics = step_metrics(),
+                       .num_tokens = position_.num_tokens,
+                       .trained_tokens = sum.tokens,
+                       .step_seconds = seconds};
+  if (ranks_.are_several()) share_pace(record);
+  record.tokens_per_second = static_cast<double>(sum.tokens) / record.step_seconds;
+  return record;
 }
 
 // Returns false if a signal has interrupted the evaluation: it is not reported, and a run that resumes from here

@@ -28,15 +28,22 @@
 
 namespace spillway::train {
 
+// The rank for which the others waited in a step.
+struct SlowestRank {
+  int rank = 0;
+  double waited_seconds = 0;  // by another rank, on average
+};
+
 // One line of metrics.jsonl.
 struct StepRecord {
   int64_t step = 0;  // from 1
   int64_t total_steps = 0;
   double epoch = 0, loss = 0, grad_norm = 0, learning_rate = 0;
-  std::span<const Metric> metrics;  // that the objective shows beside its loss; until the next record
-  int64_t num_tokens = 0;           // of the run, as the metric counts them
-  int64_t trained_tokens = 0;       // of the step
-  double tokens_per_second = 0, step_seconds = 0;
+  std::span<const Metric> metrics;                 // that the objective shows beside its loss; until the next record
+  int64_t num_tokens = 0;                          // of the run, as the metric counts them
+  int64_t trained_tokens = 0;                      // of the step
+  double tokens_per_second = 0, step_seconds = 0;  // as rank 0 has them
+  std::optional<SlowestRank> slowest{};            // of several ranks
 };
 struct EvaluationRecord {
   int64_t step = 0;
@@ -108,6 +115,8 @@ class Trainer {
   template <typename Feed>
   [[nodiscard]] auto or_save(const Feed& feed);
   StepRecord train_step();
+  [[nodiscard]] double met_seconds() const;
+  void share_pace(StepRecord& record);
   // The micro-batches of an update that all ranks compute together, [first, first + count).
   struct Turn {
     int64_t update = 0, first = 0, count = 0;
@@ -167,6 +176,7 @@ class Trainer {
   MetricSums sums_;
   std::vector<Metric> metrics_;
   std::set<std::string, std::less<>> metric_keys_;  // of what other ranks have added to sums_
+  double met_seconds_ = 0;                          // that this rank had spent with the others when the step began
 };
 
 }  // namespace spillway::train

@@ -1,5 +1,8 @@
 // The parts of a trainer that it tells those of other ranks.
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <vector>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -64,6 +67,34 @@ void Trainer::forward_on_ranks(const StepTotals& totals, const Turn& turn, Contr
   };
   ranks_.take_turns(
       turn.count, job_.config.ranks.context, [&] { return contributions(totals, turn); }, add);
+}
+
+// Returns the time that this rank has spent with the others so far, in agreements and in exchanges of the program.
+double Trainer::met_seconds() const {
+  return ranks_.met_seconds() + session_.executor().lanes().totals(Lane::kPeer).busy_seconds;
+}
+
+// Gives all ranks rank 0's time of the step, and finds the slowest of them: that which spent least of the step with the
+// others, as whoever comes last to an exchange waits for nobody.
+void Trainer::share_pace(StepRecord& record) {
+  const double own = met_seconds() - met_seconds_;
+  const std::span<const std::string> texts = ranks_.exchange([&] {
+    TextWriter text;
+    text.add(record.step_seconds);
+    text.add(own);
+    return text.take();
+  });
+  std::vector<double> with_others;
+  for (const std::string& one : texts) {
+    TextReader reader(one);
+    const auto seconds = reader.take<double>();
+    if (with_others.empty()) record.step_seconds = seconds;
+    with_others.push_back(reader.take<double>());
+  }
+  const auto least = std::min_element(with_others.begin(), with_others.end());
+  const auto others = static_cast<double>(std::ssize(with_others) - 1);
+  const double sum = std::accumulate(with_others.begin(), with_others.end(), 0.0);
+  record.slowest = {static_cast<int>(least - with_others.begin()), (sum - *least) / others - *least};
 }
 
 // Runs `body` on rank 0, which may read all persistent values: the others give it their parts.

@@ -50,13 +50,18 @@ std::string mpirun_path(int ranks) {
 
 }  // namespace
 
-int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch) {
+int ranks_that_suit(std::string_view device, int gpus, int numa_nodes) {
+  if (device == "cpu" || (device == "auto" && gpus == 0)) return numa_nodes;
+  const bool is_any_gpu = device == "auto" || device == "cuda";
+  return is_any_gpu ? std::max(gpus, 1) : 1;
+}
+
+int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch, std::string_view device) {
   if (!arguments.has(kRanksFlag.name)) return 0;
   const std::string text = arguments.value(kRanksFlag.name);
   if (text == kAuto) {
     if (launch.is_one_of_several()) return 0;
-    const int gpus = ops::visible_gpus();
-    return gpus > 0 ? gpus : numa_nodes();
+    return ranks_that_suit(device, ops::visible_gpus(), numa_nodes());
   }
   int ranks = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);

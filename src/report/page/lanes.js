@@ -28,6 +28,23 @@ function describe(row) {
   return { title: `${strings[what]}: ${strings[value]}${more}`, rows };
 }
 
+// The colours of kinds of values and of phases, by name; what is recomputed is hatched.
+function fillsOf(target) {
+  const fills = Object.fromEntries([...kKinds, ...kWork].map((name) => [name, color(name)]));
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 4;
+  const pen = tile.getContext("2d");
+  pen.fillStyle = fills.forward;
+  pen.fillRect(0, 0, 4, 4);
+  pen.strokeStyle = fills.backward;
+  pen.lineWidth = 1.4;
+  pen.beginPath();
+  for (const shift of [-4, 0, 4]) { pen.moveTo(shift, 4); pen.lineTo(shift + 4, 0); }
+  pen.stroke();
+  fills.recompute = target.createPattern(tile, "repeat");
+  return fills;
+}
+
 class LanePanel {
   constructor(name, source) {
     const timeline = source[name];
@@ -105,24 +122,8 @@ class LanePanel {
     return phases.filter((phase) => phase[2] > phase[1]);
   }
 
-  fills() {
-    const fills = Object.fromEntries([...kKinds, ...kWork].map((name) => [name, color(name)]));
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 4;
-    const pen = tile.getContext("2d");
-    pen.fillStyle = fills.forward;
-    pen.fillRect(0, 0, 4, 4);
-    pen.strokeStyle = fills.backward;
-    pen.lineWidth = 1.4;
-    pen.beginPath();
-    for (const shift of [-4, 0, 4]) { pen.moveTo(shift, 4); pen.lineTo(shift + 4, 0); }
-    pen.stroke();
-    fills.recompute = this.pen.createPattern(tile, "repeat");
-    return fills;
-  }
-
   drawLane(lane) {
-    const { pen } = this, top = this.rowTop(lane), height = kRow.height, fills = this.fills();
+    const { pen } = this, top = this.rowTop(lane), height = kRow.height, fills = fillsOf(pen);
     const left = kRow.label, right = this.width - kRow.right;
     pen.fillStyle = color("grid");
     const end = Math.min(right, this.x(this.timeline.seconds));

@@ -65,6 +65,7 @@ function draw() {
   drawStep();
   if (isRun) drawLoss();
   if (isRun) drawMetrics();
+  if (isRun) drawRanks();
   drawFrontier();
 }
 
