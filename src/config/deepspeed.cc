@@ -32,7 +32,7 @@ void check_schedule(const YamlNode& root, const KeyPlace& place) {
   }
 }
 
-std::vector<ForeignSetting> collect(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
+std::vector<ForeignSetting> collect_checked(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
   std::vector<ForeignSetting> settings = collect_foreign(deepspeed_table(), root, place, verdicts);
   check_schedule(root, place);
   return settings;
@@ -41,11 +41,11 @@ std::vector<ForeignSetting> collect(const YamlNode& root, const KeyPlace& place,
 // The values of the section, whichever way it is written.
 std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdicts) {
   const YamlNode& value = section.value;
-  if (value.kind != YamlNode::Kind::kScalar) return collect(value, section.place, verdicts);
+  if (value.kind != YamlNode::Kind::kScalar) return collect_checked(value, section.place, verdicts);
   if (is_off(value)) return {};
   if (value.text.starts_with('{')) {
     const KeyPlace inside{section.place.text(), 1, ""};
-    return collect(parse_yaml(value.text, inside.file), inside, verdicts);
+    return collect_checked(parse_yaml(value.text, inside.file), inside, verdicts);
   }
   const std::string path = expand_home(value.text);
   if (std::error_code error; !std::filesystem::exists(path, error))
@@ -54,7 +54,7 @@ std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdi
         "expected DeepSpeed's config as a file, JSON text or a mapping, got {}; name a file that is there",
         value.shown());
   const YamlNode root = parse_yaml(read_file(path, kLargestFile), path);
-  return collect(root, KeyPlace{path, 0, ""}, verdicts);
+  return collect_checked(root, KeyPlace{path, 0, ""}, verdicts);
 }
 
 std::string canonical(const ForeignSetting& one) { return std::string(one.key->name); }

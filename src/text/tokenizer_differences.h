@@ -1,4 +1,4 @@
-// What other programs make of a model folder's tokenizer, where that is not what its tokenizer.json says.
+// Finds tokenizers of model folders that other programs read otherwise than their tokenizer.json says.
 #pragma once
 
 #include <filesystem>

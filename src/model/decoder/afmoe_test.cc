@@ -46,6 +46,7 @@ TEST_CASE(
   CHECK(table.find("model.layers.1.mlp.expert_bias")->role == ParameterRole::kBuffer);
   const Parameter& router = *table.find("model.layers.1.mlp.router.gate.weight");
   CHECK(router.role == ParameterRole::kLinear);  // as PEFT and bitsandbytes see it
+  CHECK(router.takes_adapter);
   CHECK(router.fresh == FreshContent::kZeros);
 }
 

@@ -124,7 +124,7 @@ std::string number_text(double value) {
   return fmt::to_string(text);
 }
 
-// What the names of an evaluation's metrics begin with. transformers gives MLflow its Trainer's own names, "loss" and
+// The beginning of the names of an evaluation's metrics. transformers gives MLflow its Trainer's own names, "loss" and
 // "eval_loss", where TensorBoard and wandb get "train/loss" and "eval/loss".
 const std::string kOfEvaluations = fmt::format("{}_", kEvaluationPrefix);
 
