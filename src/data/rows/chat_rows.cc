@@ -48,6 +48,7 @@ class ChatRows : public RowBuilder {
     for (const std::string& role : config_.roles_to_train) roles_to_train_.insert(reader_.mapped_role(role));
     if (tokenizer.eos_id()) eos_.insert(*tokenizer.eos_id());
     if (options_.eot_tokens) set_end_tokens(*options_.eot_tokens);
+    before_answers_ = white_space_before_answers();
   }
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -62,6 +63,37 @@ class ChatRows : public RowBuilder {
   }
 
  private:
+  // Returns the white space that the template writes between its generation prompt and an answer, which the model has
+  // to write (Mistral's "[/INST]" and a space). Empty where it is a token of its own before every answer: axolotl takes
+  // that for a part of the prompt, since it is there before a stand-in, too.
+  [[nodiscard]] std::string white_space_before_answers() const {
+    const auto [answer, question] = kStandIns;
+    text::ChatInput input;
+    input.variables = variables_;
+    input.messages = Json::array({{{"role", "user"}, {"content", question}}});
+    input.add_generation_prompt = true;
+    try {
+      const std::string prompt = text::render_chat(templates_.usual, input, options_.now).text;
+      input.messages.push_back({{"role", "assistant"}, {"content", answer}});
+      input.add_generation_prompt = false;
+      const std::string whole = text::render_chat(templates_.usual, input, options_.now).text;
+      const size_t begin = whole.find(answer, prompt.size());
+      if (!whole.starts_with(prompt) || begin == std::string::npos) return {};
+      std::string space = whole.substr(prompt.size(), begin - prompt.size());
+      const bool is_space = space.find_first_not_of(" \t\r\n") == std::string::npos;
+      return is_space && shares_token(whole, static_cast<int64_t>(begin)) ? space : std::string();
+    } catch (const InputError&) {
+      return {};  // the template wants other conversations
+    }
+  }
+
+  // Returns true if the bytes of the text before and at this place share a token.
+  [[nodiscard]] bool shares_token(const std::string& text, int64_t at) const {
+    const auto spans = token_spans(tokenizer_, text, tokenizer_.encode(text, false));
+    return spans && std::any_of(spans->begin(), spans->end(),
+                                [&](const auto& span) { return span.first < at && at < span.second; });
+  }
+
   static bool writes(const text::ChatTemplate& chat_template, const std::string& token) {
     return chat_template.source().find(token) != std::string::npos;
   }
@@ -335,8 +367,19 @@ class ChatRows : public RowBuilder {
         text, wanted.turns.size(), [&](std::span<const size_t> some, std::span<const std::string> stand_ins) {
           return render_replaced(wanted, some, stand_ins);
         });
-    for (Range& range : ranges) range = tokens_of(range, spans);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (wanted.replaced == Replaced::kTurn)
+        add_white_space(nth(wanted.conversation.turns, wanted.turns[i]), text, ranges[i]);
+      ranges[i] = tokens_of(ranges[i], spans);
+    }
     return ranges;
+  }
+
+  // Adds the white space before an answer to its bytes. Parts of a content are counted from the content's own begin.
+  void add_white_space(const Turn& turn, std::string_view text, Range& bytes) const {
+    if (bytes.begin >= bytes.end || has_parts(turn) || !is_answering_role(turn.role())) return;
+    if (text.substr(0, static_cast<size_t>(bytes.begin)).ends_with(before_answers_))
+      bytes.begin -= std::ssize(before_answers_);
   }
 
   static Range tokens_of(const Range& bytes, const Spans& spans) {
@@ -370,6 +413,7 @@ class ChatRows : public RowBuilder {
   AnswerEnds ends_;
   std::set<int32_t> end_tokens_;  // that the config names
   std::set<int32_t> eos_;
+  std::string before_answers_;  // white_space_before_answers()
 };
 
 }  // namespace
