@@ -246,7 +246,7 @@ TEST_CASE("what is to come says not yet, and is accepted while it is off") {
         "supported, choose another");
   CHECK(error_of("optimizer: ao_adamw_fp8\n").find("8-bit optimizer states are not yet supported") !=
         std::string::npos);
-  for (const char* line : {"rl: xpo", "lisa_n_layers: 2", "trl: {replay_buffer_size: 8}"}) {
+  for (const char* line : {"rl: xpo", "spectrum_top_fraction: 0.5", "trl: {replay_buffer_size: 8}"}) {
     CAPTURE(std::string(line));
     CHECK(error_of(std::string(line) + "\n").find("not yet supported") != std::string::npos);
   }
