@@ -5,7 +5,7 @@ const kRankRow = { height: 14, strip: 4, gap: 6, label: 150, top: 8, bottom: 22,
 const rankName = (rank) => `rank ${rank} on ${report.ranks[rank].host}`;
 const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
-// Who waited for each rank, in seconds of all the others together.
+// Returns how long all others together waited for each rank, in seconds.
 function waitedFor(timelines) {
   const sums = timelines.ranks.map(() => 0);
   for (const { waited_seconds: waited } of timelines.ranks)
