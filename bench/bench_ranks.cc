@@ -52,7 +52,7 @@ void measure(Peers& peers, int64_t mib, int rounds) {
       part(static_cast<size_t>(cut.part_elems), 0);
   Times fold, reduce, gather, all_gather, copy;
   for (int round = 0; round < rounds; ++round) {
-    fold.add([&] { peers.fold(whole, part, cut, peers.size()); });
+    fold.add([&] { peers.fold(whole, part, cut, {.contributors = peers.size()}); });
     reduce.add([&] { MPI_Reduce_scatter_block(whole.data(), part.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
     gather.add([&] {
       peers.gather(std::as_bytes(std::span(part)), std::as_writable_bytes(std::span(other)), cut, sizeof(float));

@@ -170,7 +170,7 @@ TEST_CASE("where a rank's GPU does not come to an exchange, the others name it b
         std::vector<float> whole(5000), part(8192);
         end.is_stuck = true;
         try {
-          peers.fold(whole, part, cut_of(5000, 2), 2);
+          peers.fold(whole, part, cut_of(5000, 2), {.contributors = 2});
           peers.finish();
         } catch (...) {
           is_aborted = end.is_aborted;
@@ -187,7 +187,7 @@ TEST_CASE("an error of NCCL ends an exchange with its text") {
                                [&](Peers& peers, StandIn& end) {
                                  std::vector<float> whole(5000), part(8192);
                                  end.is_broken = true;
-                                 peers.fold(whole, part, cut_of(5000, 2), 2);
+                                 peers.fold(whole, part, cut_of(5000, 2), {.contributors = 2});
                                },
                                {});
   for (const std::string& error : errors)

@@ -286,7 +286,8 @@ TEST_CASE("GPU: the communicator of one rank folds, gathers and copies on the GP
     copy_now(*gpu, whole.view.data, numbers.data(), type.bytes());
     peers->clear(part.view.as<std::byte>(), part.view.bytes());
     for (int times = 0; times < 3; ++times)
-      peers->fold(span_of(whole.view.as<const float>(), elems), span_of(part.view.as<float>(), cut.part_elems), cut, 1);
+      peers->fold(span_of(whole.view.as<const float>(), elems), span_of(part.view.as<float>(), cut.part_elems), cut,
+                  {.contributors = 1});
     peers->gather(span_of(part.view.as<const std::byte>(), part.view.bytes()),
                   span_of(gathered.view.as<std::byte>(), type.bytes()), cut, sizeof(float));
     peers->copy(whole.view.as<std::byte>(), gathered.view.as<std::byte>(), type.bytes());

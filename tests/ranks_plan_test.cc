@@ -75,6 +75,31 @@ TEST_CASE("a cluster that is not here is planned rank by rank") {
   CHECK(held(of_host) < 0.2 * static_cast<double>(held(planned("8", "2"))));
 }
 
+TEST_CASE("the plan of a cluster says what sums by host would save, or what they do") {
+  const PlannedModel model(4);
+  const std::string file = (model.folder() / "hosts.json").string();
+  nlohmann::json host =
+      nlohmann::json::parse(read_file(fs::path(SPILLWAY_SOURCE_DIR) / "machines/8xh100-80gb.json", int64_t{1} << 20));
+  host["peer_latency_seconds"] = 0;
+  host["peer_between_hosts_bytes_per_second"] = 1e8;  // so that little crosses slowly
+  write_file(file, host.dump());
+  const Arguments two_hosts = {"--ranks", "16", "--machine", file, "--zero_stage", "2"};
+  const nlohmann::json ordered = plan_of(model, two_hosts),
+                       by_host = plan_of(model, two_hosts + Arguments{"--gradient_reduction", "by_host"});
+  const nlohmann::json &before = ordered["gradient_reduction"], &after = by_host["gradient_reduction"];
+  CHECK(before["is"] == "ordered");
+  CHECK(after["is"] == "by_host");
+  const auto bytes = [](const nlohmann::json& one) { return one["between_hosts_bytes_per_step"].get<double>(); };
+  // A rank sends 8 of 16 parts to the other host, or one of the two that it adds up for the ranks of its own.
+  CHECK(bytes(before["by_host"]) == doctest::Approx(bytes(before["ordered"]) / 8).epsilon(0.2));
+  CHECK(bytes(after["by_host"]) == bytes(before["by_host"]));
+  // The forecast is what the other plan then says of itself.
+  CHECK(before["by_host"]["step_seconds"].get<double>() ==
+        doctest::Approx(by_host["step_seconds"].get<double>()).epsilon(0.02));
+  CHECK(by_host["step_seconds"] < ordered["step_seconds"]);
+  CHECK(plan_of(model, {"--ranks", "8", "--gpu", "8xh100-80gb"})["gradient_reduction"].is_null());
+}
+
 TEST_CASE("a machine that does not say how fast ranks exchange is an error that names what is missing") {
   const PlannedModel model;
   const auto error_of = [&](const Arguments& more) {

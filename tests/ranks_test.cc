@@ -36,14 +36,15 @@ constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: th
 constexpr int kMicroBatches = 4;
 
 // Trains as so many ranks, each with its part of the micro-batches.
-std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more) {
+std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more,
+                                          const std::vector<std::string>& hosts = {}) {
   more = more + Arguments{"--gradient_accumulation_steps",
                           std::to_string(kMicroBatches / ranks),
                           "--max_steps",
                           std::to_string(kSharedSteps),
                           "--val_set_size",
                           "2"};
-  return run_over_ranks(ranks, job.train(name, more));
+  return run_over_ranks(ranks, job.train(name, more), hosts);
 }
 
 // Returns what metrics.jsonl says of training, without times and memory.
@@ -230,6 +231,47 @@ TEST_CASE("every stage of ZeRO has the bits of one rank, and a rank holds a part
       const nlohmann::json& device = rank["tiers"]["device"];
       CHECK(device["measured_peak_bytes"] == device["planned_peak_bytes"]);
     }
+  }
+}
+
+TEST_CASE("sums by host have the bits of as many ranks a host, at every stage, and cross less") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments shared = model.arguments() + kFullWeights;
+  const auto train = [&](const std::string& name, const std::vector<std::string>& hosts, const Arguments& more) {
+    for (const std::string& error : train_over_ranks(4, job, name, shared + more, hosts)) CHECK(error == "");
+    return nlohmann::json::parse(read_file(job.output(name) / "plan.json", 1 << 24));
+  };
+  const Arguments by_host = {"--gradient_reduction", "by_host"};
+  const std::vector<std::string> two_by_two = {"a", "a", "b", "b"};
+  const nlohmann::json ordered = train("ordered", two_by_two, {}), first = train("first", two_by_two, by_host);
+  for (const nlohmann::json& plan : {ordered, first}) {
+    const nlohmann::json& both = plan["gradient_reduction"];
+    // A rank sends one of four parts to the other host, where it sent two; tensors with fewer parts, less.
+    CHECK(both["by_host"]["between_hosts_bytes_per_step"].get<double>() <
+          0.6 * both["ordered"]["between_hosts_bytes_per_step"].get<double>());
+  }
+  CHECK(first["gradient_reduction"]["is"] == "by_host");
+  int number = 0;
+  for (const Arguments& more : {Arguments{"--zero_stage", "0"},
+                                {"--zero_stage", "3"},
+                                {"--zero_stage", "3", "--dp_shard_size", "2"},
+                                kLayerByLayer}) {
+    const std::string name = "other_" + std::to_string(number++);
+    CAPTURE(name);
+    (void)train(name, {"c", "c", "d", "d"}, by_host + more);
+    check_same_results(job.output("first"), job.output(name));
+  }
+  // On one host nothing crosses, and all is in order.
+  CHECK(train("one_host", {}, by_host)["gradient_reduction"].is_null());
+  check_same_results(job.output("ordered"), job.output("one_host"));
+  CHECK(results_of(job.output("ordered")) != results_of(job.output("first")));
+  const auto metrics = training_metrics_of(job.output("ordered")), other = training_metrics_of(job.output("first"));
+  REQUIRE(metrics.size() == other.size());
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    if (!metrics[i].contains("grad_norm")) continue;
+    CHECK(other[i]["loss"].get<double>() == doctest::Approx(metrics[i]["loss"].get<double>()).epsilon(1e-5));
+    CHECK(other[i]["grad_norm"].get<double>() == doctest::Approx(metrics[i]["grad_norm"].get<double>()).epsilon(1e-4));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cmd_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "job/measure_job.h"
 #include "job/planned_job.h"
 #include "job/tiers.h"
+#include "plan/host_sums.h"
 #include "plan/plan_json.h"
 #include "plan/print.h"
 #include "report/progress.h"
@@ -126,7 +128,7 @@ int cmd_plan(std::span<const std::string> args) {
     arguments->overrides.push_back({"base_model", model.folder});
   }
   if (arguments->has("--check-config")) return check_keys(*arguments);
-  const config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain, HubNames::kCached);
+  config::LoadedConfig loaded = load_config(*arguments, config::ConfigUse::kTrain, HubNames::kCached);
 
   const std::string html = arguments->value("--html");
   std::vector<CommandInput> inputs = train::inputs_of(loaded.config);
@@ -141,6 +143,7 @@ int cmd_plan(std::span<const std::string> args) {
   BusyNotes busy;
   const int ranks = narrow<int>(loaded.config.ranks.count);
   Machine machine = elsewhere ? machine_elsewhere(*arguments, ranks) : train::machine_of(loaded.config, *device, ranks);
+  if (ranks > 1) loaded.config.ranks.place_on_hosts(std::gcd(ranks, machine.ranks_on_host));
   const train::Job job = train::make_job(loaded.config, machine);
   for (const std::string& note : job.notes) log_line(note);
   (void)train::open_weight_files(job, train::MissingWeights::kAllowed);
@@ -149,6 +152,7 @@ int cmd_plan(std::span<const std::string> args) {
   std::vector<FrontierPoint> frontier;
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   planned.context.frontier = std::move(frontier);
+  planned.context.host_sums = host_sums(planned.training.graph, planned.plan, machine, planned.context);
   if (!planned.plan.fits) {
     if (!elsewhere) measure_new_disks(machine, loaded.config.memory.disk_paths, *device);
     progress.hint("looking for what would fit");

@@ -38,6 +38,7 @@
 #include "job/tiers.h"
 #include "job/training_data.h"
 #include "ops/collectives/device_peers.h"
+#include "plan/host_sums.h"
 #include "plan/print.h"
 #include "report/progress.h"
 #include "runtime/cpu_share.h"
@@ -195,8 +196,7 @@ class RankOfTraining {
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes", "expected {} ranks, got one process; write --ranks {}", count, count);
-    config::RankSettings& settings = loaded_.config.ranks;
-    if (settings.shards_by_host) settings.split_over(ranks_.neighbours_on_a_host());
+    if (ranks_.are_several()) loaded_.config.ranks.place_on_hosts(ranks_.neighbours_on_a_host());
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     config::hide_secrets(loaded_);
     progress_.hint("planning");
@@ -230,7 +230,10 @@ class RankOfTraining {
   }
 
   void plan(std::vector<FrontierPoint>& frontier) {
-    ranks_.agree([&] { planned_.emplace(train::plan_job(*job_, machine_, std::move(*training_), &frontier)); });
+    ranks_.agree([&] {
+      planned_.emplace(train::plan_job(*job_, machine_, std::move(*training_), &frontier));
+      planned_->context.host_sums = host_sums(planned_->training.graph, planned_->plan, machine_, planned_->context);
+    });
     ranks_.first([&] {
       if (!planned_->plan.fits) {
         measure_new_disks(machine_, loaded_.config.memory.disk_paths, *device_);

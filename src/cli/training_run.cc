@@ -414,6 +414,7 @@ class TrainingRun {
       report["world_size"] = ranks_.size();
       report["zero_stage"] = planned_.context.zero_stage;
       if (const int64_t copies = planned_.context.copies; copies > 1) report["dp_shard_size"] = ranks_.size() / copies;
+      if (planned_.context.sums_by_host) report["gradient_reduction"] = "by_host";
       report["ranks"] = rank_reports_;
       report["rank_timelines"] = rank_timelines_;
     }

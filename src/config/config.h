@@ -198,10 +198,15 @@ struct RankSettings {
   bool chooses_stage = false;   // the plan takes stage 3 if nothing that sends less fits
   int64_t copies = 1;           // groups of neighbouring ranks, of which each has all of what is split
   bool shards_by_host = false;  // one for each host, which the launcher knows
+  bool sums_by_host = false;    // gradients of a host's ranks are added to each other before they go to others
+  int64_t together = 1;         // such ranks, neighbours on a host; 1 where all are on one, or sums are in order
 
   [[nodiscard]] int64_t groups() const { return count / context; }
   // Splits over groups of so many neighbouring ranks, a divisor of `count`. Nothing is split over groups of one.
   void split_over(int64_t shards);
+  // Settles what is by host. `neighbours` is the largest size of groups of neighbouring ranks that are each on one
+  // host.
+  void place_on_hosts(int64_t neighbours);
 };
 
 // The sizes of a micro-batch and of a step.

@@ -136,7 +136,7 @@ TEST_CASE("states are split over groups of ranks, by everybody's words") {
   CHECK(split_of("dp_shard_size: 2\nzero_stage: 0\n") == Split{0, 1});
   CHECK(split_of("dp_shard_size: 4\ndp_replicate_size: 1\n") == Split{2, 1, true});
   RankSettings of_hosts = load_for_ranks("fsdp: [hybrid_shard]\n", 4).config.ranks;
-  of_hosts.split_over(2);
+  of_hosts.place_on_hosts(2);
   CHECK(of_hosts.copies == 2);
   CHECK(ranks_error("dp_shard_size: 0\n", 4).find("expected -1 or an integer of at least 1, got 0") !=
         std::string::npos);

@@ -10,7 +10,8 @@ namespace {
 void ignore_what_ranks_split(const Resolution& r) {
   constexpr std::string_view kAlone =
       "one rank trains, whose result is that of ranks which split sequences, weights or states among them";
-  for (const char* key : {"zero_stage", "context_parallel_size", "tensor_parallel_size", "expert_parallel_size"})
+  for (const char* key :
+       {"zero_stage", "context_parallel_size", "tensor_parallel_size", "expert_parallel_size", "gradient_reduction"})
     r.ignore(key, kAlone);
 }
 
@@ -98,6 +99,11 @@ void RankSettings::split_over(int64_t shards) {
   copies = zero_stage > 0 ? count / shards : 1;
 }
 
+void RankSettings::place_on_hosts(int64_t neighbours) {
+  if (shards_by_host) split_over(neighbours);
+  together = sums_by_host && neighbours < count ? neighbours : 1;
+}
+
 RankSettings resolve_ranks(const Resolution& r) {
   const Spelled& keys = r.keys;
   if (keys.dp_shard_size == 0)
@@ -121,6 +127,7 @@ RankSettings resolve_ranks(const Resolution& r) {
   ranks.context = context_of(r, ranks.count);
   ranks.zero_stage = zero_stage_of(keys.zero_stage);
   ranks.chooses_stage = keys.zero_stage == ZeroStage::kAuto;
+  ranks.sums_by_host = keys.gradient_reduction == GradientReduction::kByHost;
   take_copies(r, ranks);
   return ranks;
 }

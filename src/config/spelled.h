@@ -33,6 +33,7 @@ enum class MicroBatchOrder { kAuto, kHorizontal, kVertical };
 enum class SamplingStrategy { kRandom, kSequential, kGroupByLength };
 // The stages of ZeRO, each of which splits more over the ranks; kAuto: the plan decides.
 enum class ZeroStage { kNothing, kOptimizerState, kGradients, kWeights, kAuto };
+enum class GradientReduction { kOrdered, kByHost };  // what is added first: all in order, or what a host's ranks have
 
 using data::DatasetConfig;
 using data::DatasetType;

@@ -85,6 +85,7 @@ struct Word {
 [[nodiscard]] std::span<const Word<MicroBatchOrder>> words_of(MicroBatchOrder);
 [[nodiscard]] std::span<const Word<SamplingStrategy>> words_of(SamplingStrategy);
 [[nodiscard]] std::span<const Word<ZeroStage>> words_of(ZeroStage);
+[[nodiscard]] std::span<const Word<GradientReduction>> words_of(GradientReduction);
 [[nodiscard]] std::span<const Word<ActivationOffloading>> words_of(ActivationOffloading);
 [[nodiscard]] std::span<const Word<LayerOffloading>> words_of(LayerOffloading);
 [[nodiscard]] std::span<const Word<Offload>> words_of(Offload);

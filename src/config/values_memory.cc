@@ -51,6 +51,9 @@ constexpr Word<ZeroStage> kZeroStages[] = {{"auto", ZeroStage::kAuto},
                                            {"2", ZeroStage::kGradients},
                                            {"3", ZeroStage::kWeights}};
 
+constexpr Word<GradientReduction> kGradientReductions[] = {{"ordered", GradientReduction::kOrdered},
+                                                           {"by_host", GradientReduction::kByHost}};
+
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -76,6 +79,7 @@ std::span<const Word<Offload>> words_of(Offload) { return kOffloads; }
 std::span<const Word<SavedOutputs>> words_of(SavedOutputs) { return kSavedOutputs; }
 std::span<const Word<LayerType>> words_of(LayerType) { return kLayerTypes; }
 std::span<const Word<ZeroStage>> words_of(ZeroStage) { return kZeroStages; }
+std::span<const Word<GradientReduction>> words_of(GradientReduction) { return kGradientReductions; }
 std::span<const Word<PlanMode>> words_of(PlanMode) { return kPlanModes; }
 
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, SelectiveCheckpointing& value) {

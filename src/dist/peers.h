@@ -14,6 +14,12 @@
 
 namespace spillway {
 
+// The order in which contributions are added to a sum. All ranks have the same.
+struct FoldOrder {
+  int contributors = 0;  // ranks 0 to contributors - 1 contribute
+  int together = 1;      // of so many neighbouring ranks, those of a host, contributions are added to each other first
+};
+
 // For use by one thread at a time; calls of different threads must not overlap, and need an order that all ranks share.
 // Every collective throws MachineError, with rank and host, where another rank has ended or gives no sign of life
 // within the job's ddp_timeout. No collective can be called after that.
@@ -37,11 +43,14 @@ class Peers {
   // Adds the contributions of ranks 0 to contributors - 1 to this rank's part, in order of rank (a reduce-scatter whose
   // bits do not depend on an algorithm): with the cut's begin(rank()),
   //   part[i] = ((part[i] + whole_0[begin + i]) + whole_1[begin + i]) + ...
-  // `whole` is this rank's contribution; its values are not read where rank() >= contributors. `part` has room for
-  // count(rank()) elements at least; what is behind those stays. The two do not overlap.
-  // REQUIRES: 0 <= contributors <= size(); `whole` has the cut's elements, the cut's ranks divide size(), and cut and
-  // contributors are alike on all ranks. Ranks that have the same part have the same values in it.
-  virtual void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) = 0;
+  // With order.together = t > 1, group after group of t ranks, of which the last may have fewer contributors:
+  //   part[i] = (part[i] + ((0 + whole_0[begin + i]) + ... + whole_t-1[begin + i])) + ((0 + whole_t[begin + i]) + ...
+  // so that one sum for each group travels to others. `whole` is this rank's contribution; its values are not read
+  // where rank() >= contributors. `part` has room for count(rank()) elements at least; what is behind those stays. The
+  // two do not overlap.
+  // REQUIRES: 0 <= contributors <= size(); t divides size(); `whole` has the cut's elements, the cut's ranks divide
+  // size(), and cut and order are alike on all ranks. Ranks that have the same part have the same values in it.
+  virtual void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, const FoldOrder& order) = 0;
 
   // Sets `whole`, of elements of so many bytes, to the parts of all ranks of this rank's group (an all-gather). `part`
   // has count(rank()) elements at least, of which what is behind those is ignored. The two do not overlap. REQUIRES:

@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -103,7 +104,7 @@ class SuggestionSearch {
     try {
       config::Config config = config::load_changed(loaded_.source, overrides).config;
       use_model_folders(config, hub::FolderUse::kConfig);
-      if (config.ranks.shards_by_host) config.ranks = job_.config.ranks;
+      place_on_hosts(config.ranks, machine_for(config));
       // Ranks of a described machine that are on more hosts than the job's need its rate between hosts.
       if (config.ranks.count > job_.config.ranks.count && machine_.ranks_per_host > 0)
         check_peer_rates(machine_, config.ranks.count, "num_processes");
@@ -111,6 +112,13 @@ class SuggestionSearch {
     } catch (const InputError&) {
       return {};
     }
+  }
+
+  // The ranks of the job as it is are where they are; others fill the hosts.
+  void place_on_hosts(config::RankSettings& ranks, const Machine& machine) const {
+    const config::RankSettings& own = job_.config.ranks;
+    if (ranks.count == own.count && (ranks.shards_by_host || ranks.sums_by_host)) ranks = own;
+    if (ranks.count != own.count) ranks.place_on_hosts(std::gcd(ranks.count, machine.ranks_on_host));
   }
 
   // Returns the machine as a rank of the changed job sees it.

@@ -92,6 +92,7 @@ void take_optimizer(Job& job) {
   job.graph.max_grad_norm = config.optimizer.max_grad_norm;
   job.graph.ranks = narrow<int>(config.ranks.count);
   job.graph.copies = narrow<int>(config.ranks.copies);
+  job.graph.together = narrow<int>(config.ranks.together);
   job.graph.splits_states = config.ranks.zero_stage > 0;
   job.graph.splits_weights = config.ranks.zero_stage == 3;
   job.graph.accumulates = config.batches.gradient_accumulation_steps > 1 || job.graph.ranks > 1;

@@ -221,7 +221,8 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
                     .copies = job.config.ranks.copies,
                     .accumulation = micro_batches_of_rank(job),
                     .group = job.graph.micro_batches,
-                    .updates = updates_per_step(job)};
+                    .updates = updates_per_step(job),
+                    .sums_by_host = job.config.ranks.together > 1};
   result.context.budget_keys = budget_keys(job.config.memory);
   if (job.budget.disk.value_or(0) > 0) {
     result.stored = stored_weights(job, result.training);
@@ -258,6 +259,20 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
   return result;
 }
 
+// Returns true if a rank's device has no room for the weights that no key puts elsewhere.
+bool lacks_room_for_weights(const Job& job, const Graph& graph) {
+  int64_t bytes = 0;
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
+    const Value& value = graph.value(id);
+    const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
+    if (!is_weight || !graph.is_persistent(id)) continue;
+    const std::optional<Tier> said =
+        value.group == kNone ? std::nullopt : job.policy.home_of(nth(graph.groups, value.group));
+    if (said.value_or(Tier::kDevice) == Tier::kDevice) bytes += value.type.bytes();
+  }
+  return bytes > job.budget.device.value_or(bytes);
+}
+
 }  // namespace
 
 Policy training_policy(const Job& job, const TrainingGraph& training) {
@@ -270,14 +285,24 @@ PlannedJob plan_job(const Job& job, const Machine& machine) {
 
 PlannedJob plan_job(const Job& job, const Machine& machine, TrainingGraph training,
                     std::vector<FrontierPoint>* frontier) {
-  PlannedJob planned = plan_programs(job, machine, std::move(training), frontier, {}, true);
-  if (!job.config.ranks.chooses_stage || fits(planned)) return planned;
+  if (!job.config.ranks.chooses_stage) return plan_programs(job, machine, std::move(training), frontier, {}, true);
   Job split = job;
   split.config.ranks.zero_stage = 3;
   split.graph.splits_weights = true;
   std::vector<FrontierPoint> points;
-  PlannedJob smaller = plan_programs(split, machine, build_training_graph(*job.model, split.graph),
-                                     frontier != nullptr ? &points : nullptr, {}, true);
+  const auto plan_split = [&] {
+    return plan_programs(split, machine, build_training_graph(*job.model, split.graph),
+                         frontier != nullptr ? &points : nullptr, {}, true);
+  };
+  std::optional<PlannedJob> first;
+  if (lacks_room_for_weights(job, training.graph)) first = plan_split();
+  if (first && fits(*first)) {
+    if (frontier != nullptr) *frontier = std::move(points);
+    return std::move(*first);
+  }
+  PlannedJob planned = plan_programs(job, machine, std::move(training), frontier, {}, true);
+  if (fits(planned)) return planned;
+  PlannedJob smaller = first ? std::move(*first) : plan_split();
   if (!fits(smaller) && missing_bytes(smaller) >= missing_bytes(planned)) return planned;
   if (frontier != nullptr) *frontier = std::move(points);
   return smaller;

@@ -135,9 +135,7 @@ class Levers {
     const config::BatchSettings& batches = config_.batches;
     const int64_t ranks = config_.ranks.count;
     const bool has_no_more = machine_.device == DeviceKind::kCuda && machine_.ranks_per_host == 0;  // GPUs, here
-    if (ranks == 1 || has_no_more || config_.ranks.shards_by_host || loaded_.given.contains("batch_size") ||
-        config_.online)
-      return;
+    if (ranks == 1 || has_no_more || loaded_.given.contains("batch_size") || config_.online) return;
     const std::string key = spelled(loaded_.given.contains("num_gpus") ? "num_gpus" : "num_processes");
     SuggestedChange suggestion;
     const int64_t context = config_.ranks.context;

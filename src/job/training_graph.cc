@@ -239,6 +239,7 @@ class TrainingGraphBuilder {
   // gradient.
   void add_to_parts() {
     const auto first = static_cast<OpId>(graph().ops.size());
+    const ops::SumRanks over = {.ranks = shards(), .copies = options_.copies, .together = options_.together};
     for (size_t i = 0; i < gradients_.size(); ++i) {
       WeightGradient& g = gradients_[i];
       b_.set_block(graph().value(g.weight).block);
@@ -247,7 +248,7 @@ class TrainingGraphBuilder {
       const TrainedWeight& t = trained(i);
       std::vector<ValueId>& sums = sums_.emplace_back();
       const auto add = [&](ValueId accumulator, const ops::RowSlice& rows) {
-        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, shards(), options_.copies, kTokenAxis));
+        sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, over, kTokenAxis));
         b_.update(accumulator, sums.back());
       };
       if (t.is_split()) {

@@ -56,6 +56,7 @@ struct TrainingGraphOptions {
   bool is_whole_step = false;   // these are all of a step, so that no sum is left from one run to the next
   int ranks = 1;                // of which each adds the gradients of its micro-batches; several accumulate
   int copies = 1;               // groups of neighbouring ranks, of which each has all of what is split
+  int together = 1;             // neighbouring ranks whose gradients are added to each other before they go to others
   bool splits_states = false;   // each of several ranks has and updates a part of the optimizer's state
   bool splits_weights = false;  // beside that, each has a part of the weights, frozen ones too
   int64_t state_slice_elems = kStateSliceElems;

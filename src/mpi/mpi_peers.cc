@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "dist/fold_groups.h"
 #include "dist/fold_in_order.h"
 #include "dist/mpi_module.h"
 #include "mpi/message_transport.h"
@@ -68,8 +69,9 @@ class MpiPeers final : public Peers {
 
   // In each group of ranks that have all parts, contributions go to the rank with the part. A sum goes from group to
   // group, as their contributions follow each other, and from the last to all.
-  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) override {
-    const int group = cut.group_of(rank()), last_group = size() - cut.ranks;
+  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, const FoldOrder& order) override {
+    if (order.together > 1) return fold_by_groups(whole, part, {cut, order});
+    const int group = cut.group_of(rank()), last_group = size() - cut.ranks, contributors = order.contributors;
     const int64_t step = transport_->max_piece_bytes() / static_cast<int64_t>(sizeof(float));
     for (int64_t at = 0; at < cut.part_elems; at += step) {
       // The elements of rank i's part that are in this piece.
@@ -190,6 +192,72 @@ class MpiPeers final : public Peers {
     std::fill(in_bytes_.begin(), in_bytes_.end(), 0);
   }
 
+  // Ranks of a group give their contributions to a part to the one of them that adds these up, which gives the sum to
+  // the ranks that have the part.
+  void fold_by_groups(std::span<const float> whole, std::span<float> part, const FoldGroups& groups) {
+    const Cut& cut = groups.cut;
+    const int own = rank() % cut.ranks;
+    const int64_t step = transport_->max_piece_bytes() / (groups.most_parts() * static_cast<int64_t>(sizeof(float)));
+    for (int64_t at = 0; at < cut.part_elems; at += step) {
+      const auto piece = [&](int i) {
+        const int64_t begin = std::min(at, cut.count(i)), end = std::min(at + step, cut.count(i));
+        return whole.subspan(static_cast<size_t>(cut.begin(i) + begin), static_cast<size_t>(end - begin));
+      };
+      const size_t mine = piece(own).size();
+      add_up_in_group(groups, piece);
+      clear_sizes();
+      const float* own_sum = nullptr;
+      size_t offset = 0;
+      groups.for_parts_of(rank(), [&](int i) {
+        const std::span<const float> sum(kept_.data() + offset, piece(i).size());
+        offset += sum.size();
+        if (i == own) own_sum = sum.data();
+        if (groups.contributors(groups.of(rank())) == 0) return;
+        for (int to = i; to < size(); to += cut.ranks) nth(out_, to) = std::as_bytes(sum);
+      });
+      for (int group = 0; group < groups.count(); ++group)
+        nth(in_bytes_, groups.adder(group, own)) = static_cast<int64_t>(mine * sizeof(float));
+      const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
+      contributions_.clear();
+      for (int group = 0; group < groups.count(); ++group) {
+        const int adder = groups.adder(group, own);
+        contributions_.push_back(adder == rank() ? own_sum : reinterpret_cast<const float*>(nth(in, adder)));
+      }
+      if (mine > 0) fold_in_order(part.subspan(static_cast<size_t>(at), mine), contributions_);
+    }
+  }
+
+  // Sets kept_ to the sums, one behind the other, of what this rank's group contributes to the parts that this rank
+  // adds up; `piece` returns what there is of a part.
+  template <typename Piece>
+  void add_up_in_group(const FoldGroups& groups, const Piece& piece) {
+    const int group = groups.of(rank()), first = groups.first(group), contributors = groups.contributors(group);
+    size_t elems = 0;
+    groups.for_parts_of(rank(), [&](int i) { elems += piece(i).size(); });
+    clear_sizes();
+    given_.resize(static_cast<size_t>(groups.order.together));
+    for (int to = first; to < first + groups.order.together; ++to) {
+      std::vector<float>& given = nth(given_, to - first);
+      given.clear();
+      if (to == rank() || rank() >= groups.order.contributors) continue;
+      groups.for_parts_of(to, [&](int i) { given.insert(given.end(), piece(i).begin(), piece(i).end()); });
+      nth(out_, to) = std::as_bytes(std::span<const float>(given));
+    }
+    for (int from = first; from < first + contributors; ++from)
+      nth(in_bytes_, from) = static_cast<int64_t>(elems * sizeof(float));
+    const auto in = tried([&] { return transport_->all_to_all(out_, in_bytes_); });
+    kept_.assign(elems, 0);
+    size_t offset = 0;
+    groups.for_parts_of(rank(), [&](int i) {
+      contributions_.clear();
+      for (int from = first; from < first + contributors; ++from)
+        contributions_.push_back(from == rank() ? piece(i).data()
+                                                : reinterpret_cast<const float*>(nth(in, from)) + offset);
+      fold_in_order(std::span(kept_).subspan(offset, piece(i).size()), contributions_);
+      offset += piece(i).size();
+    });
+  }
+
   // Copies the contributions of other ranks, which are there until the next call of the transport.
   void keep_contributions(size_t elems) {
     kept_.resize(contributions_.size() * elems);
@@ -231,7 +299,8 @@ class MpiPeers final : public Peers {
   std::vector<Bytes> out_;
   std::vector<int64_t> in_bytes_;
   std::vector<const float*> contributions_;
-  std::vector<float> kept_;  // contributions, while a sum goes from group to group
+  std::vector<float> kept_;                // contributions while a sum goes from group to group, or the sums of a group
+  std::vector<std::vector<float>> given_;  // to each rank of a group that adds up contributions
   std::vector<std::string> messages_;
 };
 

@@ -16,14 +16,15 @@ constexpr int64_t kPart = 64 * 4096;  // elements; parts of 1 MiB
 constexpr double kPartBytes = 4 * kPart, kInside = 1e11, kBetween = 1e10;
 
 // Returns the seconds of a sum (operation 0) or of a gather (1) over groups of so many ranks.
-double collective_seconds(OpId id, int ranks, const Machine& machine, int copies = 1) {
+double collective_seconds(OpId id, int ranks, const Machine& machine, int copies = 1, int together = 1) {
   Graph graph;
   Builder b(graph);
   const ValueType type{DType::kF32, {kPart * ranks}};
   const ValueId whole = b.input("whole", type, ValueKind::kBatch);
   const ValueId part = b.input("part", ops::part_type(type, ranks), ValueKind::kGradient);
   b.split(part);
-  const ValueId sum = ops::reduce_scatter(b, whole, part, {0, kPart * ranks}, ranks, copies);
+  const ValueId sum =
+      ops::reduce_scatter(b, whole, part, {0, kPart * ranks}, {.ranks = ranks, .copies = copies, .together = together});
   (void)ops::all_gather(b, sum, type.shape, ranks);
   return peer_seconds(graph, id, machine);
 }
@@ -64,6 +65,19 @@ TEST_CASE("groups within hosts gather there, and hand sums on between hosts") {
   late.peer_latency_seconds = 1;
   CHECK(collective_seconds(1, 8, late) == doctest::Approx(1).epsilon(1e-3));
   CHECK(collective_seconds(0, 8, late, 4) == doctest::Approx(7).epsilon(1e-3));
+}
+
+TEST_CASE("a sum by host crosses to other hosts once from all ranks of a host") {
+  // Each of 16 ranks on two hosts adds up two parts, and sends one of them across.
+  CHECK(collective_seconds(0, 16, gpus(8), 1, 8) ==
+        doctest::Approx(std::max(14 * kPartBytes / kInside, kPartBytes / kBetween)));
+  // In groups of the ranks of a host it adds up its own, for three other groups.
+  CHECK(collective_seconds(0, 8, gpus(8), 4, 8) == doctest::Approx(3 * kPartBytes / kBetween));
+  // Two copies on each of two hosts: one rank adds up for both, and gives it to three more.
+  CHECK(collective_seconds(0, 4, gpus(8), 4, 8) == doctest::Approx(2 * kPartBytes / kBetween));
+  Machine late = gpus(8);
+  late.peer_latency_seconds = 1;
+  CHECK(collective_seconds(0, 16, late, 1, 8) == doctest::Approx(2).epsilon(1e-3));
 }
 
 TEST_CASE("groups that do not fill hosts cross to others wherever they begin") {

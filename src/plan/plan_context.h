@@ -21,9 +21,10 @@ struct PlanContext {
   int zero_stage = 0;   // of ZeRO: what these ranks split
   int64_t context = 1;  // neighbouring ranks that share each micro-batch
   int64_t copies = 1;   // groups of these ranks, of which each has all of what is split
-  int64_t accumulation = 1;  // micro-batches of a rank per update of the weights
-  int64_t group = 1;         // of these, those that a run of the sections computes block by block
-  int64_t updates = 1;       // per step
+  int64_t accumulation = 1;   // micro-batches of a rank per update of the weights
+  int64_t group = 1;          // of these, those that a run of the sections computes block by block
+  int64_t updates = 1;        // per step
+  bool sums_by_host = false;  // gradients of a host's ranks are added to each other first
   // Another order of the micro-batches in which training was planned, too.
   struct Order {
     int64_t group = 1;  // as PlanContext::group
@@ -32,6 +33,16 @@ struct PlanContext {
     std::array<int64_t, kBudgetedTiers> bytes{};  // peaks of the tiers
   };
   std::vector<Order> other_orders;
+  // Set for ranks on several hosts: what the two orders of the ranks' gradients cost.
+  struct HostSums {
+    struct Cost {
+      int64_t between_hosts_bytes = 0;  // of gradients, that a rank sends in a step
+      double step_seconds = 0;          // predicted
+    };
+    int64_t together = 1;  // ranks of a host
+    Cost ordered, by_host;
+  };
+  std::optional<HostSums> host_sums;
   int64_t process_bytes = 0;  // predicted size of the process, arenas and all; 0: not known
   std::vector<FrontierPoint> frontier;
   // The config keys that set the budgets, for messages.

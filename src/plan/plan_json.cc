@@ -95,6 +95,15 @@ void add_ranks(const Graph& graph, const Plan& plan, const PlanContext& context,
   json["zero_stage"] = context.zero_stage;
   if (context.copies > 1) json["dp_shard_size"] = context.ranks / context.copies;
   if (context.context > 1) json["context_parallel_size"] = context.context;
+  if (const auto& sums = context.host_sums) {
+    const auto cost = [](const PlanContext::HostSums::Cost& one) {
+      return ordered_json{{"between_hosts_bytes_per_step", one.between_hosts_bytes},
+                          {"step_seconds", one.step_seconds}};
+    };
+    json["gradient_reduction"] = {{"is", context.sums_by_host ? "by_host" : "ordered"},
+                                  {"ordered", cost(sums->ordered)},
+                                  {"by_host", cost(sums->by_host)}};
+  }
   const RankShare share = rank_share(graph, plan.program, context);
   ordered_json holds = ordered_json::object();
   for (const Tier tier : kEachTier) {

@@ -253,6 +253,17 @@ std::string generation_text(const PlanContext::Generation& generation) {
                          : "resident");
 }
 
+// Says what the order of the ranks' gradients costs between hosts, and what the other one would.
+std::string host_sums_text(const PlanContext::HostSums& sums, bool is_by_host) {
+  const PlanContext::HostSums::Cost &own = is_by_host ? sums.by_host : sums.ordered,
+                                    &other = is_by_host ? sums.ordered : sums.by_host;
+  return fmt::format(
+      "hosts    of {} ranks; gradient_reduction: {} sends {} of gradients from each rank to other hosts per step; {} "
+      "would send {}, and take {} a step\n",
+      sums.together, is_by_host ? "by_host" : "ordered", format_bytes(own.between_hosts_bytes),
+      is_by_host ? "ordered" : "by_host", format_bytes(other.between_hosts_bytes), duration_text(other.step_seconds));
+}
+
 std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& context) {
   if (context.ranks == 1) return "";
   const RankShare share = rank_share(graph, plan.program, context);
@@ -261,13 +272,14 @@ std::string ranks_text(const Graph& graph, const Plan& plan, const PlanContext& 
     for (const auto& of_tier : share.holds) bytes += nth(of_tier, kind);
     return format_bytes(bytes);
   };
-  return fmt::format(
+  const std::string text = fmt::format(
       "ranks    {} with zero_stage {}{}{}; each holds optimizer state {}, sums of gradients {}, and sends {} per "
       "step\n",
       context.ranks, context.zero_stage,
       context.copies > 1 ? fmt::format(" over {} of them", context.ranks / context.copies) : "",
       context.context > 1 ? fmt::format(", {} of them sharing each sequence", context.context) : "",
       held(ValueKind::kOptimizerState), held(ValueKind::kGradient), format_bytes(share.sent_bytes_per_step));
+  return text + (context.host_sums ? host_sums_text(*context.host_sums, context.sums_by_host) : "");
 }
 
 // Says the order of the micro-batches unless nothing else was considered, and what the other orders would cost.

@@ -113,6 +113,7 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
     facts["base_model"] = base_checksum(position_.base);
     const PlanContext& plan = session_.planned().context;
     facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
+    facts["gradient_reduction"] = fmt::format("hosts of {} ranks", job_.config.ranks.together);
     if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)
       facts["plan"] = collectives_checksum(session_.planned());
     facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);

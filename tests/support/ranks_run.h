@@ -15,8 +15,9 @@ namespace spillway::testing {
 
 using Arguments = std::vector<std::string>;
 
-// Runs a command of training as so many ranks, and returns by rank what it failed of.
-inline std::vector<std::string> run_over_ranks(int ranks, const Arguments& all) {
+// Runs a command of training as so many ranks, on these hosts by rank, and returns by rank what it failed of.
+inline std::vector<std::string> run_over_ranks(int ranks, const Arguments& all,
+                                               const std::vector<std::string>& hosts = {}) {
   const auto arguments = training_arguments(std::span(all).subspan(1));
   std::vector<std::string> errors;
   const auto train = [&](Peers* peers) {
@@ -26,7 +27,7 @@ inline std::vector<std::string> run_over_ranks(int ranks, const Arguments& all) 
     if (ranks == 1) {
       train(nullptr);
     } else {
-      errors = run_ranks(ranks, [&](Peers& peers) { train(&peers); });
+      errors = run_ranks(ranks, [&](Peers& peers) { train(&peers); }, {.hosts = hosts});
     }
     return 0;
   });

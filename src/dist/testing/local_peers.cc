@@ -59,14 +59,24 @@ class LocalPeers final : public Peers {
 
   [[nodiscard]] int rank() const override { return rank_; }
   [[nodiscard]] int size() const override { return static_cast<int>(job_->ranks.size()); }
-  [[nodiscard]] std::string_view host(int) const override { return kLocalHost; }
+  [[nodiscard]] std::string_view host(int rank) const override {
+    return job_->options.hosts.empty() ? kLocalHost : std::string_view(nth(job_->options.hosts, rank));
+  }
 
-  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) override {
-    collective({"fold", cut.elems, contributors, whole.data()}, [&] {
+  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, const FoldOrder& order) override {
+    collective({"fold", cut.elems, order.contributors, whole.data()}, [&] {
+      const std::span<float> sum = part.first(static_cast<size_t>(cut.count(rank_)));
       std::vector<const float*> contributions;
-      for (int i = 0; i < contributors; ++i)
+      for (int i = 0; i < order.contributors; ++i)
         contributions.push_back(static_cast<const float*>(nth(job_->ranks, i).call.data) + cut.begin(rank_));
-      fold_in_order(part.first(static_cast<size_t>(cut.count(rank_))), contributions);
+      if (order.together == 1) return fold_in_order(sum, contributions);
+      const std::span<const float* const> all(contributions);
+      for (size_t first = 0; first < all.size(); first += static_cast<size_t>(order.together)) {
+        std::vector<float> of_group(sum.size());
+        fold_in_order(of_group, all.subspan(first, std::min<size_t>(order.together, all.size() - first)));
+        const float* const one = of_group.data();
+        fold_in_order(sum, std::span(&one, 1));
+      }
     });
   }
 

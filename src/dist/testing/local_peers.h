@@ -27,6 +27,7 @@ struct EndedRank {};
 
 struct LocalOptions {
   double timeout_seconds = 60;
+  std::vector<std::string> hosts;  // by rank; empty: all ranks are on one
   std::vector<LocalFault> faults;
 };
 

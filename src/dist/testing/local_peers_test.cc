@@ -59,7 +59,8 @@ TEST_CASE("a dead rank ends all others at once, by rank and host") {
   const auto errors = run_ranks(4,
                                 [&](Peers& peers) {
                                   std::vector<float> part(whole.size());
-                                  for (int i = 0; i < 3; ++i) peers.fold(whole, part, spillway::cut_of(100000, 4), 4);
+                                  for (int i = 0; i < 3; ++i)
+                                    peers.fold(whole, part, spillway::cut_of(100000, 4), {.contributors = 4});
                                 },
                                 {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 2, .call = 1}}});
   for (const int i : {0, 1, 3})
@@ -83,7 +84,7 @@ TEST_CASE("collectives that differ between ranks are an error on all") {
   const auto errors = run_ranks(2, [](Peers& peers) {
     const std::vector<float> whole(static_cast<size_t>(5000 + peers.rank()));
     std::vector<float> part(8192);
-    peers.fold(whole, part, spillway::cut_of(std::ssize(whole), 2), 2);
+    peers.fold(whole, part, spillway::cut_of(std::ssize(whole), 2), {.contributors = 2});
   });
   CHECK(errors[0] ==
         "[rank 1 on localhost] expected fold of 5000 (2) as on rank 0, got fold of 5001 (2); this is a bug");

@@ -28,24 +28,30 @@ std::span<const T> part_of(const std::vector<T>& whole, const Cut& cut, int rank
                                   static_cast<size_t>(cut.count(rank) * width));
 }
 
-void check_fold(Peers& peers, const Cut& cut, int contributors) {
+void check_fold(Peers& peers, const Cut& cut, const FoldOrder& order) {
+  const auto [contributors, together] = order;
   const int64_t elems = cut.elems;
   std::vector<float> expected = numbers_of(elems, 99), part(static_cast<size_t>(cut.part_elems), -7);
   const std::span<const float> before = part_of(expected, cut, peers.rank());
   std::copy(before.begin(), before.end(), part.begin());
-  for (int rank = 0; rank < contributors; ++rank) {
-    const std::vector<float> whole = numbers_of(elems, rank);
-    for (size_t i = 0; i < expected.size(); ++i) expected[i] = expected[i] + whole[i];
+  for (int first = 0; first < contributors; first += together) {
+    std::vector<float> addend = numbers_of(elems, first);
+    for (int rank = first + 1; rank < std::min(first + together, contributors); ++rank) {
+      const std::vector<float> whole = numbers_of(elems, rank);
+      for (size_t i = 0; i < addend.size(); ++i) addend[i] = addend[i] + whole[i];
+    }
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = expected[i] + addend[i];
   }
   // The values of who does not contribute are not read.
   const std::vector<float> mine = peers.rank() < contributors ? numbers_of(elems, peers.rank())
                                                               : std::vector<float>(static_cast<size_t>(elems), NAN);
-  peers.fold(mine, part, cut, contributors);
+  peers.fold(mine, part, cut, order);
   const std::span<const float> after = part_of(expected, cut, peers.rank());
   if (!std::equal(after.begin(), after.end(), part.begin()) ||
       std::count(part.begin() + static_cast<int64_t>(after.size()), part.end(), -7.0F) !=
           static_cast<int64_t>(part.size() - after.size()))
-    throw std::runtime_error(fmt::format("fold of {} over {} from {} differs", elems, cut.ranks, contributors));
+    throw std::runtime_error(
+        fmt::format("fold of {} over {} from {} by {} differs", elems, cut.ranks, contributors, together));
 }
 
 void check_gather(Peers& peers, const Cut& cut, int64_t elem_bytes) {
@@ -96,14 +102,18 @@ void check_peers(Peers& peers) {
   for (int ranks = 1; ranks <= peers.size(); ++ranks) {
     if (peers.size() % ranks != 0) continue;
     for (const int64_t elems : {0, 1, 5000, 4096 * 4, 4096 * 9 + 17}) {
-      for (int contributors = 0; contributors <= peers.size(); ++contributors)
-        check_fold(peers, cut_of(elems, ranks), contributors);
+      for (int together = 1; together <= peers.size(); ++together) {
+        if (peers.size() % together != 0) continue;
+        for (int contributors = 0; contributors <= peers.size(); ++contributors)
+          check_fold(peers, cut_of(elems, ranks), {contributors, together});
+      }
       for (const int64_t elem_bytes : {1, 2, 4}) {
         check_gather(peers, cut_of(elems, ranks), elem_bytes);
         check_gather(peers, cut_of(elems, ranks, 16), elem_bytes);
       }
     }
-    check_fold(peers, cut_of(600001, ranks), peers.size());  // several pieces
+    for (const int together : {1, peers.size()})
+      check_fold(peers, cut_of(600001, ranks), {peers.size(), together});  // several pieces
     check_gather(peers, cut_of(600001, ranks), 4);
     for (const int64_t piece : {0, 1, 4096, 1200007}) check_all_to_all(peers, ranks, piece);
   }

@@ -11,6 +11,7 @@
 #include "backend/cuda/launch.cuh"
 #include "base/error.h"
 #include "base/index.h"
+#include "dist/fold_groups.h"
 
 namespace spillway::ops {
 namespace {
@@ -70,9 +71,10 @@ class NcclPeers final : public Peers {
   [[nodiscard]] std::string_view host(int rank) const override { return host_.host(rank); }
 
   // Exchanges as the ranks of several hosts do by MPI (src/mpi/mpi_peers.cc), piece by piece.
-  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, int contributors) override {
+  void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, const FoldOrder& order) override {
     use_gpu();
-    const int group = cut.group_of(rank()), last_group = size() - cut.ranks;
+    if (order.together > 1) return fold_by_groups(whole, part, {cut, order});
+    const int group = cut.group_of(rank()), last_group = size() - cut.ranks, contributors = order.contributors;
     for (int64_t at = 0; at < cut.part_elems; at += piece_elems_) {
       // The elements of rank i's part that are in this piece.
       const auto piece = [&](int i) {
@@ -89,13 +91,11 @@ class NcclPeers final : public Peers {
       });
       const std::span<float> sum = mine == 0 ? std::span<float>() : part.subspan(static_cast<size_t>(at), mine);
       const auto add = [&] {
-        const Contributions from = {.own = piece(rank()).data(),
-                                    .received = staging_,
-                                    .own_index = rank() - group,
-                                    .count = std::clamp(contributors - group, 0, cut.ranks),
-                                    .stride = piece_elems_};
-        cuda::launch(fold_kernel, {div_ceil(std::ssize(sum), int64_t{kThreads}), kThreads}, stream_, sum.data(), from,
-                     std::ssize(sum));
+        add_in_order(sum, {.own = piece(rank()).data(),
+                           .received = staging_,
+                           .own_index = rank() - group,
+                           .count = std::clamp(contributors - group, 0, cut.ranks),
+                           .stride = piece_elems_});
       };
       const int in_group = rank() - group;
       for (int from = 0; from < last_group; from += cut.ranks) {
@@ -219,6 +219,69 @@ class NcclPeers final : public Peers {
   }
   [[nodiscard]] std::span<std::byte> received(int contribution, size_t elems) const {
     return std::as_writable_bytes(std::span(staging_ + contribution * piece_elems_, elems));
+  }
+
+  void add_in_order(std::span<float> sum, const Contributions& from) {
+    cuda::launch(fold_kernel, {div_ceil(std::ssize(sum), int64_t{kThreads}), kThreads}, stream_, sum.data(), from,
+                 std::ssize(sum));
+  }
+
+  // Exchanges as MpiPeers does, piece by piece. The staging has what ranks of the group contribute to the parts that
+  // this one adds up, rank by rank; later in their place the groups' sums of this rank's part; and behind both the sums
+  // of this rank's group.
+  void fold_by_groups(std::span<const float> whole, std::span<float> part, const FoldGroups& groups) {
+    const Cut& cut = groups.cut;
+    const int64_t parts = groups.most_parts(), members = groups.order.together;
+    const int64_t places = std::max<int64_t>(members * parts, groups.count());
+    const int64_t step = piece_elems_ * size() / (places + parts);
+    const int group = groups.of(rank()), first = groups.first(group), contributors = groups.contributors(group);
+    for (int64_t at = 0; at < cut.part_elems; at += step) {
+      const auto piece = [&](int i) {
+        const int64_t begin = std::min(at, cut.count(i)), end = std::min(at + step, cut.count(i));
+        return whole.subspan(static_cast<size_t>(cut.begin(i) + begin), static_cast<size_t>(end - begin));
+      };
+      const auto place = [&](int64_t i, size_t elems) { return std::span(staging_ + i * step, elems); };
+      const auto sum_of = [&](int i) { return place(places + i / members, piece(i).size()); };
+      together([&] {
+        for (int other = first; other < first + groups.order.together; ++other) {
+          if (other == rank()) continue;
+          if (rank() < groups.order.contributors)
+            groups.for_parts_of(other, [&](int i) { send(std::as_bytes(piece(i)), other); });
+          if (other >= first + contributors) continue;
+          groups.for_parts_of(rank(), [&](int i) {
+            receive(std::as_writable_bytes(place((other - first) * parts + i / members, piece(i).size())), other);
+          });
+        }
+      });
+      groups.for_parts_of(rank(), [&](int i) {
+        const std::span<float> sum = sum_of(i);
+        clear(reinterpret_cast<std::byte*>(sum.data()), static_cast<int64_t>(sum.size_bytes()));
+        add_in_order(sum, {.own = piece(i).data(),
+                           .received = place(i / members, 0).data(),
+                           .own_index = rank() - first,
+                           .count = contributors,
+                           .stride = parts * step});
+      });
+      // The sum of this rank's own part, which a rank of each group has.
+      const int own = rank() % cut.ranks;
+      const size_t mine = piece(own).size();
+      together([&] {
+        groups.for_parts_of(rank(), [&](int i) {
+          for (int to = i; to < size() && contributors > 0; to += cut.ranks)
+            if (to != rank()) send(std::as_bytes(sum_of(i)), to);
+        });
+        for (int from = 0; from < groups.count(); ++from)
+          if (const int adder = groups.adder(from, own); adder != rank())
+            receive(std::as_writable_bytes(place(from, mine)), adder);
+      });
+      if (mine == 0) continue;
+      const bool has_own = groups.adder(group, own) == rank();
+      add_in_order(part.subspan(static_cast<size_t>(at), mine), {.own = has_own ? sum_of(own).data() : nullptr,
+                                                                 .received = staging_,
+                                                                 .own_index = has_own ? group : -1,
+                                                                 .count = groups.count(),
+                                                                 .stride = step});
+    }
   }
 
   // Gives rank `from`'s sum to ranks first, first + stride, ... below `end`, into theirs.
