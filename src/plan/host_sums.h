@@ -1,4 +1,4 @@
-// What it costs to add up gradients in the order of micro-batches, and what it would cost host by host.
+// Counts what adding up gradients in the order of micro-batches costs, and what it would cost host by host.
 #pragma once
 
 #include <optional>
