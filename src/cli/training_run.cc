@@ -237,7 +237,8 @@ class TrainingRun {
       if (pixels_) others.clips = [](const train::ClipsRecord&) {};  // all ranks sample, as that may gather weights
       return others;
     }
-    return {.before_draw = [this] { record_.end_program(planned_.training.graph, planned_.plan.program, session_.executor()); },
+    return {.before_draw =
+                [this] { record_.end_program(planned_.training.graph, planned_.plan.program, session_.executor()); },
             .draw = [this](const train::LayerDraw& draw) { on_draw(draw); },
             .before_step =
                 [this] {
@@ -474,7 +475,7 @@ class TrainingRun {
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
   std::optional<Calibration> calibration_;  // of the program of training
-  std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
+  std::optional<CpuShare> cpu_share_;       // where the compute lane is on the CPU
   int64_t peak_rss_ = 0;
   // By rank, of several; rank 0's.
   static constexpr const char* kTrace = "trace";

@@ -80,8 +80,8 @@ struct OutputKeys {
 
 // Settings of LISA, which trains some of a model's layers at a time.
 struct LisaSettings {
-  int64_t layers = 1;           // at a time
-  int64_t interval = 1;         // in steps, between draws
+  int64_t layers = 1;            // at a time
+  int64_t interval = 1;          // in steps, between draws
   std::string layers_attribute;  // the list of layers: "model.layers"
 };
 

@@ -119,8 +119,10 @@ std::optional<LisaSettings> resolve_lisa(const Resolution& r) {
     if (r.given("lisa_layers_attribute")) r.ignore("lisa_layers_attribute", "it belongs to a key that is off");
     return {};
   }
-  const char *const one = keys.lisa_n_layers ? "lisa_n_layers" : "lisa_step_interval",
-                    *const other = keys.lisa_n_layers ? "lisa_step_interval" : "lisa_n_layers";
+  const char *const one = keys.lisa_n_layers ? "lisa_n_layers" : "lisa_step_interval", *const other =
+                                                                                           keys.lisa_n_layers
+                                                                                               ? "lisa_step_interval"
+                                                                                               : "lisa_n_layers";
   if (!keys.lisa_n_layers || !keys.lisa_step_interval)
     throw input_error(r.where(one), "expected {} beside it, got none; write it, or remove {}", other, one);
   for (const auto& [key, is_set] : {std::pair{"adapter", keys.adapter != Adapter::kNone},

@@ -23,7 +23,7 @@ struct PlannedJob {
   TrainingGraph training;
   Plan plan;                                 // of training
   std::shared_ptr<const DrawPlanner> draws;  // of drawn layers: what plans the other draws; null for other jobs
-  std::vector<JobProgram> beside;  // every other program, planned beside training
+  std::vector<JobProgram> beside;            // every other program, planned beside training
   // If the config asks to gather the weights and that does not fit: the device memory that generation would need
   // without it.
   int64_t streamed_bytes = 0;

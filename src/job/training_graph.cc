@@ -453,7 +453,7 @@ class TrainingGraphBuilder {
   Builder b_{result_.graph, objective_.first_section(forward_section())};
   std::optional<GradientPool> pool_;  // of drawn layers
   std::vector<WeightGradient> gradients_;
-  std::vector<size_t> learned_;  // by gradient: its weight in result_.trained
+  std::vector<size_t> learned_;             // by gradient: its weight in result_.trained
   std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice
   std::vector<ValueId> wholes_;             // by gradient: its sum as a whole, where the update finds it
   ValueId next_part_ = kNone;               // of the weight's slice that is updated next

@@ -51,8 +51,8 @@ struct TierOptions {
 // The needs of programs that run in one memory.
 struct MemoryNeeds {
   std::array<int64_t, kTiers> arena_bytes{};
-  std::array<bool, kLanes> lanes{};         // that they use
-  std::array<bool, kLanes> meets_device{};  // of disk lanes: that reach into the device tier
+  std::array<bool, kLanes> lanes{};               // that they use
+  std::array<bool, kLanes> meets_device{};        // of disk lanes: that reach into the device tier
   int threads = std::numeric_limits<int>::max();  // the fewest that a program was made for
 
   void add(const Program& program);

@@ -42,8 +42,9 @@ class TrainingSession {
   TrainingSession(const Job& job, PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
 
   // Trains the layers of a draw from its first step on: plans their program, and puts it in the place of the one before
-  // it, as PlannedJob::training and plan. Does nothing but count if the same layers are trained already. Call it between
-  // steps. Throws InputError where the program does not fit in the memory of the job. REQUIRES: job.graph.drawn.
+  // it, as PlannedJob::training and plan. Does nothing but count if the same layers are trained already. Call it
+  // between steps. Throws InputError where the program does not fit in the memory of the job. REQUIRES:
+  // job.graph.drawn.
   void draw(const LayerDraw& draw);
 
   // Begins update `step` of the weights, counted from 0. Must come before its micro-batches, of which it has
@@ -149,10 +150,10 @@ class TrainingSession {
   float router_loss_weight_ = 0;  // in a micro-batch
   ExecutorOptions options_;
   Memory memory_;
-  std::unique_ptr<Executor> executor_;           // training's
-  std::array<int64_t, kTiers> peaks_before_{};   // of the executors before it
-  std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
-  StreamShare share_;               // of micro-batches that ranks share
+  std::unique_ptr<Executor> executor_;          // training's
+  std::array<int64_t, kTiers> peaks_before_{};  // of the executors before it
+  std::optional<PartStore> parts_;              // of several ranks: training's values as if this rank had all of them
+  StreamShare share_;                           // of micro-batches that ranks share
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
   std::vector<std::vector<double>> observed_;      // by micro-batch
