@@ -119,12 +119,12 @@ std::optional<LisaSettings> resolve_lisa(const Resolution& r) {
     if (r.given("lisa_layers_attribute")) r.ignore("lisa_layers_attribute", "it belongs to a key that is off");
     return {};
   }
-  const char *const one = keys.lisa_n_layers ? "lisa_n_layers" : "lisa_step_interval", *const other =
-                                                                                           keys.lisa_n_layers
-                                                                                               ? "lisa_step_interval"
-                                                                                               : "lisa_n_layers";
-  if (!keys.lisa_n_layers || !keys.lisa_step_interval)
-    throw input_error(r.where(one), "expected {} beside it, got none; write it, or remove {}", other, one);
+  const auto want = [&](const char* key, bool is_there, const char* other) {
+    if (!is_there)
+      throw input_error(r.where(other), "expected {} beside it, got none; write it, or remove {}", key, other);
+  };
+  want("lisa_step_interval", keys.lisa_step_interval.has_value(), "lisa_n_layers");
+  want("lisa_n_layers", keys.lisa_n_layers.has_value(), "lisa_step_interval");
   for (const auto& [key, is_set] : {std::pair{"adapter", keys.adapter != Adapter::kNone},
                                     {"unfrozen_parameters", !keys.unfrozen_parameters.empty()},
                                     {"rl", keys.rl != Rl::kNone},
