@@ -189,7 +189,7 @@ TEST_CASE("two of 16 layers at a time take clearly less memory than all, most of
     REQUIRE(train::fits(planned));
     return train::peak_bytes(planned, Tier::kDevice);
   };
-  // Of all numbers of layers: 2 bytes of the weight, 12 of its master and moments, and 4 of the sum of gradients.
+  // Each number of a layer has 2 bytes of the weight, 12 of its master and moments, and 4 of the sum of gradients.
   CHECK(static_cast<double>(peak(true, false)) < 0.86 * static_cast<double>(peak(false, false)));
   CHECK(static_cast<double>(peak(true, true)) < 0.55 * static_cast<double>(peak(false, true)));
 }
