@@ -22,6 +22,7 @@ import make_model_goldens as models
 import peft
 import torch
 import transformers
+from golden_training import backward
 from safetensors.torch import save_file
 
 RESTARTS, RATIO, EPS, LEARNING_RATE = (7, 14), 0.75, 1e-3, 1e-2
@@ -70,7 +71,7 @@ def main():
             begins |= {f"{step}.{name}": a for name, a in merge(model, generator).items()}
             prune(optimizer)
         optimizer.zero_grad()
-        curve["loss"].append(models.backward(model, micro_batches))
+        curve["loss"].append(backward(model, micro_batches))
         curve["grad_norm"].append(torch.nn.utils.clip_grad_norm_(parameters.values(), 1.0).item())
         optimizer.step()
     merged = {n: models.digest(torch.zeros(()), t) for n, t in model.merge_and_unload().state_dict().items()}
