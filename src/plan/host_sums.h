@@ -1,4 +1,4 @@
-// What it costs to add up gradients in the order of micro-batches, and what it would cost host by host.
+// The cost of gradients that are added up in the order of micro-batches, and of those that are added up host by host.
 #pragma once
 
 #include <optional>
