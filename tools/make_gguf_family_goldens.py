@@ -93,6 +93,34 @@ LATENT = dict(
 GROUPS = dict(n_group=2, topk_group=1, routed_scaling_factor=2.5, norm_topk_prob=True)
 DEEPSEEK_YARN = {**YARN, **dict(beta_fast=32.0, beta_slow=1.0, mscale=0.7, mscale_all_dim=0.7)}
 LFM2 = dict(num_hidden_layers=3, layer_types=["conv", "full_attention", "conv"], tie_word_embeddings=True)
+# The width of all heads is that of mamba_expand x hidden_size.
+GRANITE = dict(attention_multiplier=0.25, embedding_multiplier=3.0, residual_multiplier=0.75, logits_scaling=1.5)
+SPACE = dict(mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8, mamba_d_conv=4, mamba_n_groups=2, mamba_expand=2)
+GRANITE4 = dict(**GRANITE, **SPACE, num_hidden_layers=3, shared_intermediate_size=64, layer_types=["mamba", "attention", "mamba"])
+NEMOTRON_H = dict(
+    mamba_num_heads=4,
+    mamba_head_dim=16,
+    ssm_state_size=8,
+    n_groups=2,
+    conv_kernel=4,
+    head_dim=16,
+    layer_norm_epsilon=1e-5,
+)
+FALCON_H1 = dict(
+    head_dim=8,
+    mamba_d_ssm=64,
+    **SPACE,
+    embedding_multiplier=2.0,
+    lm_head_multiplier=0.5,
+    key_multiplier=0.75,
+    attention_in_multiplier=1.25,
+    attention_out_multiplier=0.5,
+    ssm_in_multiplier=1.5,
+    ssm_out_multiplier=0.25,
+    ssm_multipliers=[0.5, 1.5, 0.75, 1.25, 2.0],
+    mlp_multipliers=[0.5, 1.5],
+    projectors_bias=False,
+)
 GEMMA4 = dict(
     num_hidden_layers=3,
     head_dim=16,
@@ -172,6 +200,37 @@ CASES = {
             num_experts_per_tok=2,
         ),
     ),
+    "granite4": ("GraniteMoeHybrid", dict(**GRANITE4, num_local_experts=0, num_experts_per_tok=0, tie_word_embeddings=True)),
+    "granite4_moe": ("GraniteMoeHybrid", dict(**GRANITE4, num_local_experts=4, num_experts_per_tok=2)),
+    "granite4_attention": (
+        "GraniteMoeHybrid",
+        dict(
+            **{**GRANITE4, "layer_types": ["attention"] * 3},
+            num_local_experts=0,
+            num_experts_per_tok=0,
+            position_embedding_type="rope",
+        ),
+    ),
+    "falcon_h1": ("FalconH1", dict(**FALCON_H1)),
+    "falcon_h1_norm": ("FalconH1", dict(**FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False)),
+    "nemotron_h": ("NemotronH", dict(**NEMOTRON_H, num_hidden_layers=3, layers_block_type=["mamba", "attention", "mlp"])),
+    "nemotron_h_moe": (
+        "NemotronH",
+        dict(
+            **NEMOTRON_H,
+            layers_block_type=["mamba", "moe", "attention", "moe"],
+            n_routed_experts=4,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+            moe_shared_expert_intermediate_size=48,
+            n_shared_experts=1,
+            n_group=1,
+            topk_group=1,
+            norm_topk_prob=True,
+            routed_scaling_factor=2.5,
+            moe_latent_size=16,
+        ),
+    ),
     "minimax_m2": ("MiniMaxM2", dict(head_dim=16, rotary_dim=8, num_local_experts=4, num_experts_per_tok=2)),
     "afmoe": ("Afmoe", dict(**AFMOE, mup_enabled=True)),
     "nemotron": ("Nemotron", dict(attention_bias=True, mlp_bias=True, norm_eps=1e-5)),
@@ -183,6 +242,18 @@ CASES = {
 PUBLISHED = {
     "afmoe": dict(score_func="sigmoid", route_norm=True),
     "cohere2": dict(rotary_pct=1.0),
+    "granite4": dict(layer_types=["mamba", "attention", "mamba"]),
+    "granite4_moe": dict(layer_types=["mamba", "attention", "mamba"]),
+    "granite4_attention": dict(layer_types=["attention"] * 3),
+    "nemotron_h": dict(
+        layer_types=None,
+        num_experts_per_tok=None,
+        n_routed_experts=None,
+        n_group=None,
+        topk_group=None,
+        hybrid_override_pattern="M*-",
+    ),
+    "nemotron_h_moe": dict(layer_types=None, hybrid_override_pattern="ME*E"),
     "qwen3_5_moe": dict(intermediate_size=None),
     "qwen3_next": dict(full_attention_interval=4),
     "deepseek_v2": dict(scoring_func="softmax", n_group=1, topk_group=1),
@@ -190,6 +261,8 @@ PUBLISHED = {
     "glm4_moe_lite": dict(scoring_func="sigmoid"),
     "minimax_m2": dict(scoring_func="sigmoid"),
 }
+# Families whose published configs leave out numbers that transformers would fill in, and the converter goes by them.
+RAW = ["nemotron_h"]
 STACKED = ["qwen3_5_moe"]  # families whose published files have all experts of a layer in two tensors
 # The modules of an adapter.
 ADAPTERS = {
@@ -290,6 +363,10 @@ def no_vocabulary(self):
     pass
 
 
+def raw_config(folder, is_mistral_format=False):
+    return json.loads((pathlib.Path(folder) / "config.json").read_text())
+
+
 def convert(folder, file, type_name):
     hparams = ModelBase.load_hparams(folder, False)
     made_for = conversion.get_model_class(conversion.base.get_model_architecture(hparams, ModelType.TEXT), mmproj=False)
@@ -325,18 +402,21 @@ def convert_adapter(adapter, base, file):
     return described(file, "f32")
 
 
+load_hparams = ModelBase.load_hparams
 named = sys.argv[3:]
 families = json.loads(out.read_text()) if named else {}
 for name, kind, config in models():
     if named and name not in named:
         continue
     print(name, flush=True)
+    ModelBase.load_hparams = staticmethod(raw_config if name in RAW else load_hparams)
     with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
         folder, file = pathlib.Path(temporary) / name, pathlib.Path(temporary) / "x.gguf"
         config.dtype = "float32"
         kind(config).save_pretrained(folder)
         saved = json.loads((folder / "config.json").read_text())
         saved.update(PUBLISHED.get(name, {}))
+        saved = {key: value for key, value in saved.items() if value is not None or key not in PUBLISHED.get(name, {})}
         (folder / "config.json").write_text(json.dumps(saved))
         # The converter cuts Gemma 3's embedding to so many tokens.
         tokens = dict(model=dict(vocab={str(i): i for i in range(SIZES["vocab_size"])}), added_tokens=[])

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/schedules.json: learning rates of every step by transformers, torch, axolotl and FastVideo.
+"""Writes tests/golden/schedules.json: learning rates of every step by transformers, torch, axolotl, FastVideo and DeepSpeed.
 
     pip install transformers==5.24.0 torch==2.15.0 numpy
     pip download axolotl==0.21.0 --no-deps --ignore-requires-python && unzip axolotl-*.whl -d axolotl_wheel
     pip download fastvideo==0.2.1 --no-deps --ignore-requires-python && unzip fastvideo-*.whl -d fastvideo_wheel
-    tools/make_schedule_goldens.py axolotl_wheel fastvideo_wheel
+    pip download deepspeed==0.19.8 --no-deps --no-binary :all: && tar xzf deepspeed-0.19.8.tar.gz
+    tools/make_schedule_goldens.py axolotl_wheel fastvideo_wheel deepspeed-0.19.8
 
 Each case names one of our schedules with its options; rates[i] is what the library's optimizer has in the step with i
 steps before it; `restarts` are those of axolotl's jagged wrapper around the schedule. transformers' are made by its get_scheduler(), one_cycle as axolotl calls torch's OneCycleLR, and the
@@ -18,7 +19,9 @@ import importlib.util
 import json
 import math
 import pathlib
+import logging
 import sys
+import types
 import warnings
 
 import torch
@@ -84,12 +87,40 @@ def fastvideos(wheel):
     return names[function.name]
 
 
+def deepspeeds(folder):
+    """Its module of schedules, which needs of the package a logger alone."""
+    for name in ("deepspeed", "deepspeed.utils"):
+        sys.modules[name] = types.ModuleType(name)
+    sys.modules["deepspeed.utils"].logger = logging.getLogger("deepspeed")
+    logging.disable(logging.WARNING)
+    spec = importlib.util.spec_from_file_location("lr_schedules", folder / "deepspeed" / "runtime" / "lr_schedules.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in ("deepspeed", "deepspeed.utils"):
+        del sys.modules[name]  # transformers would take it for the package
+    return module
+
+
+def of_deepspeed(module, peak, warmup, total):
+    for options in ({}, {"warmup_type": "linear"}):
+        rates = {"warmup_max_lr": peak, "warmup_num_steps": warmup}
+        yield "WarmupLR", options, lambda o, k=options: module.WarmupLR(o, **rates, **k)
+        for end in ({}, {"total_num_steps": 16}):
+            yield ("WarmupDecayLR", {**options, **end},
+                   lambda o, k=options, e=end: module.WarmupDecayLR(o, e.get("total_num_steps", total), **rates, **k))
+        for ratios in ({}, {"cos_min_ratio": 0.1, "warmup_min_ratio": 0.2}):
+            yield ("WarmupCosineLR", {**options, **ratios},
+                   lambda o, k=options, r=ratios: module.WarmupCosineLR(o, total, warmup_num_steps=warmup, **k, **r))
+
+
 def version_of(wheel, name):
     return next(wheel.glob(f"{name}-*.dist-info")).name.split("-")[1].removesuffix(".dist")
 
 
-def cases(module, fastvideo):
+def cases(module, fastvideo, deepspeed):
     for peak, warmup, total in SPANS:
+        for name, options, make in of_deepspeed(deepspeed, peak, warmup, total):
+            yield name, options, peak, warmup, total, make
         for name, options in TRANSFORMERS:
             yield name, options, peak, warmup, total, lambda o, n=name, k=options: transformers.get_scheduler(
                 n, o, num_warmup_steps=warmup, num_training_steps=total, scheduler_specific_kwargs=k)
@@ -123,7 +154,8 @@ def main():
     golden = {"versions": {name: importlib.metadata.version(name) for name in ("transformers", "torch")}, "cases": []}
     golden["versions"]["axolotl"] = version_of(wheel, "axolotl")
     golden["versions"]["fastvideo"] = version_of(fastvideo_wheel, "fastvideo")
-    for name, options, peak, warmup, total, make in cases(module, fastvideos(fastvideo_wheel)):
+    golden["versions"]["deepspeed"] = pathlib.Path(sys.argv[3]).name.removeprefix("deepspeed-")
+    for name, options, peak, warmup, total, make in cases(module, fastvideos(fastvideo_wheel), deepspeeds(pathlib.Path(sys.argv[3]))):
         rates = rates_of(make, peak, total)
         if rates is not None:
             golden["cases"].append({"schedule": name, "options": options, "peak": peak, "warmup_steps": warmup,

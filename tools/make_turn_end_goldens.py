@@ -58,7 +58,10 @@ FAMILIES = [
 ]
 ROWS = [{"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"}]},
         {"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "beta"},
-                      {"role": "user", "content": "gamma"}, {"role": "assistant", "content": "delta"}]}]
+                      {"role": "user", "content": "gamma"}, {"role": "assistant", "content": "delta"}]},
+        # Answers that do not share a token with a space before them.
+        {"messages": [{"role": "user", "content": "alpha"}, {"role": "assistant", "content": "42"},
+                      {"role": "user", "content": "gamma"}, {"role": "assistant", "content": "\u4e2d"}]}]
 
 
 def tokenizer_of(eos, ends, others):

@@ -72,8 +72,9 @@ def rows_of_mlflow(output: pathlib.Path) -> tuple[Rows, dict[str, str]]:
     assert run.info.status == "FINISHED", run.info.status
     rows: Rows = {}
     for name in run.data.metrics:
+        known = f"eval/{name.removeprefix('eval_')}" if name.startswith("eval_") else f"train/{name}"
         for metric in client.get_metric_history(run.info.run_id, name):
-            rows[metric.step, name] = metric.value
+            rows[metric.step, known] = metric.value
     return rows, run.data.params
 
 

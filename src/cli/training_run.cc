@@ -111,7 +111,7 @@ class TrainingRun {
             &ranks_),
         tier_memory_(memory_of_tiers(planned_)),
         record_(planned_.plan.program, 0),
-        calibration_(planned_.training.graph, planned_.plan.program, machine_),
+        calibration_(std::in_place, planned_.training.graph, planned_.plan.program, machine_),
         page_(output_ / "report.html", [this](std::string_view state, const train::TrainingOutcome& outcome) {
           return report_of(state, outcome);
         }) {
@@ -195,7 +195,7 @@ class TrainingRun {
       if (cpu_share_->is_busy()) return say_was_busy(cpu_share_->value());
     }
     Machine known = cached_machine(device_).value_or(machine_);
-    if (calibration_.improve(known)) cache_machine(known, device_);
+    if (calibration_->improve(known)) cache_machine(known, device_);
   }
 
   void load() {
@@ -237,11 +237,13 @@ class TrainingRun {
       if (pixels_) others.clips = [](const train::ClipsRecord&) {};  // all ranks sample, as that may gather weights
       return others;
     }
-    return {.before_step =
+    return {.before_draw = [this] { record_.end_program(planned_.training.graph, planned_.plan.program, session_.executor()); },
+            .draw = [this](const train::LayerDraw& draw) { on_draw(draw); },
+            .before_step =
                 [this] {
                   if (cpu_share_) cpu_share_->sample_at_intervals(kMaxShareOfProbes);
                   begin_record();
-                  calibration_.begin_step(session_.executor().lanes());
+                  calibration_->begin_step(session_.executor().lanes());
                   begin_step_in_bar();
                 },
             .step = [this](const StepRecord& record) { on_step(record); },
@@ -266,12 +268,19 @@ class TrainingRun {
     record_.end_step(r.step, r.loss, r.step_seconds, session_.executor().lanes());
   }
 
+  // The program of training is another one than before.
+  void on_draw(const train::LayerDraw& draw) {
+    record_.begin_program(planned_.plan.program);
+    record_.add_draw(draw);
+    calibration_.emplace(planned_.training.graph, planned_.plan.program, machine_);
+  }
+
   void on_step(const StepRecord& r) {
     end_record(r);
     record_.add_step(r);
     for (const train::Metric& metric : r.metrics)
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
-    if (is_full(r)) calibration_.add_step(session_.executor().lanes());
+    if (is_full(r)) calibration_->add_step(session_.executor().lanes());
     files_.write(r);
     bar_ = {.step = r.step,
             .total_steps = r.total_steps,
@@ -444,7 +453,7 @@ class TrainingRun {
   }
 
   const train::Job& job_;
-  const train::PlannedJob& planned_;
+  train::PlannedJob& planned_;
   train::TrainingData& data_;
   const config::LoadedConfig& config_;
   const Machine& machine_;
@@ -464,7 +473,7 @@ class TrainingRun {
   train::Trainer trainer_;
   std::vector<TierMemory> tier_memory_;
   RunRecord record_;
-  Calibration calibration_;
+  std::optional<Calibration> calibration_;  // of the program of training
   std::optional<CpuShare> cpu_share_;  // where the compute lane is on the CPU
   int64_t peak_rss_ = 0;
   // By rank, of several; rank 0's.

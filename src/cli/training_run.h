@@ -15,7 +15,7 @@ namespace spillway {
 // The inputs of a run. All is borrowed.
 struct RunInputs {
   const train::Job& job;
-  const train::PlannedJob& planned;
+  train::PlannedJob& planned;  // of drawn layers, it is always that of those that are trained
   train::TrainingData& data;
   const config::LoadedConfig& config;
   const Machine& machine;

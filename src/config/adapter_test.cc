@@ -88,6 +88,26 @@ TEST_CASE("fresh weights are of a model that learns text as a whole") {
         std::string::npos);
 }
 
+TEST_CASE("layers are drawn where both of LISA's numbers say so, of all that full fine-tuning trains") {
+  const std::string draws = "lisa_n_layers: 4\nlisa_step_interval: 20\n";
+  const LisaSettings lisa = *load(draws).config.model.lisa;
+  CHECK(lisa.layers == 4);
+  CHECK(lisa.interval == 20);
+  CHECK(lisa.layers_attribute == "model.layers");
+  CHECK_FALSE(load("lisa_layers_attribute: model.layers\nlisa_n_layers:\n").config.model.lisa);
+  CHECK(load("lisa_layers_attribute: model.layers\n").ignored == std::vector<std::string>{"lisa_layers_attribute"});
+  CHECK(error_of("lisa_n_layers: 4\n").find("expected lisa_step_interval beside it, got none") != std::string::npos);
+  CHECK(error_of("lisa_step_interval: 4\n").find("expected lisa_n_layers beside it, got none") != std::string::npos);
+  CHECK(error_of("lisa_n_layers: 0\nlisa_step_interval: 4\n").find("of at least 1, got") != std::string::npos);
+  CHECK(error_of("lisa_n_layers: 2\nlisa_step_interval: 0\n").find("of at least 1, got") != std::string::npos);
+  for (const char* other : {"adapter: lora\nlora_r: 8\n", "unfrozen_parameters: [x]\n"}) {
+    CAPTURE(other);
+    CHECK(error_of(draws + other).find("expected full fine-tuning that learns text, got ") != std::string::npos);
+  }
+  CHECK(error_of(draws + "rl: dpo\n", {{"datasets.0.type", "chatml.default"}}).find("text, got rl beside it") !=
+        std::string::npos);
+}
+
 TEST_CASE("lora_fan_in_fan_out is read, and changes nothing") {
   CHECK(load(kLora + "lora_fan_in_fan_out: true\n").ignored.empty());
   CHECK(error_of(kLora + "lora_fan_in_fan_out: 7\n").find("expected true or false, got '7'") != std::string::npos);

@@ -78,6 +78,13 @@ struct OutputKeys {
 };
 #include "config/keys/end.inc"
 
+// Settings of LISA, which trains some of a model's layers at a time.
+struct LisaSettings {
+  int64_t layers = 1;           // at a time
+  int64_t interval = 1;         // in steps, between draws
+  std::string layers_attribute;  // the list of layers: "model.layers"
+};
+
 struct ModelSettings : ModelKeys {
   std::string config_overrides;        // a JSON object of what replaces keys of its config.json; empty: nothing does
   bool bf16 = true;                    // frozen weights, working copies and activations; else all is f32
@@ -91,6 +98,7 @@ struct ModelSettings : ModelKeys {
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.
   std::vector<std::string> unfrozen_parameters;
+  std::optional<LisaSettings> lisa;
 };
 
 // Returns the formats that the keys ask for. REQUIRES: they were resolved.

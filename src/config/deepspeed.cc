@@ -13,14 +13,39 @@ namespace {
 
 constexpr int64_t kLargestFile = kMiB;
 
+// Throws InputError for a schedule without numbers that DeepSpeed sets to 0.001 and 1000, whatever the trainer's are.
+void check_schedule(const YamlNode& root, const KeyPlace& place) {
+  const YamlNode* scheduler = root.kind == YamlNode::Kind::kMap ? root.find("scheduler") : nullptr;
+  if (scheduler == nullptr || scheduler->kind != YamlNode::Kind::kMap) return;
+  const YamlNode* const params = scheduler->find("params");
+  const YamlNode* const type = scheduler->find("type");
+  if (type == nullptr) return;
+  for (const char* name : {"warmup_num_steps", "warmup_max_lr"}) {
+    const bool is_given = params != nullptr && params->kind == YamlNode::Kind::kMap && params->find(name) != nullptr;
+    const bool is_read = type->text != "WarmupCosineLR" || std::string_view(name) != "warmup_max_lr";
+    if (is_given || !is_read) continue;
+    throw input_error(
+        place.path.empty() ? place.file : place.text(),
+        "expected scheduler.params.{} beside {}, got none, for which DeepSpeed takes {}; write a number, or "
+        "auto for the config's own",
+        name, type->text, std::string_view(name) == "warmup_max_lr" ? "0.001" : "1000");
+  }
+}
+
+std::vector<ForeignSetting> collect_checked(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
+  std::vector<ForeignSetting> settings = collect_foreign(deepspeed_table(), root, place, verdicts);
+  check_schedule(root, place);
+  return settings;
+}
+
 // The values of the section, whichever way it is written.
 std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdicts) {
   const YamlNode& value = section.value;
-  if (value.kind != YamlNode::Kind::kScalar) return collect_foreign(deepspeed_table(), value, section.place, verdicts);
+  if (value.kind != YamlNode::Kind::kScalar) return collect_checked(value, section.place, verdicts);
   if (is_off(value)) return {};
   if (value.text.starts_with('{')) {
     const KeyPlace inside{section.place.text(), 1, ""};
-    return collect_foreign(deepspeed_table(), parse_yaml(value.text, inside.file), inside, verdicts);
+    return collect_checked(parse_yaml(value.text, inside.file), inside, verdicts);
   }
   const std::string path = expand_home(value.text);
   if (std::error_code error; !std::filesystem::exists(path, error))
@@ -29,7 +54,7 @@ std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdi
         "expected DeepSpeed's config as a file, JSON text or a mapping, got {}; name a file that is there",
         value.shown());
   const YamlNode root = parse_yaml(read_file(path, kLargestFile), path);
-  return collect_foreign(deepspeed_table(), root, KeyPlace{path, 0, ""}, verdicts);
+  return collect_checked(root, KeyPlace{path, 0, ""}, verdicts);
 }
 
 std::string canonical(const ForeignSetting& one) { return std::string(one.key->name); }
@@ -118,12 +143,13 @@ void merge_batch(std::span<const ForeignSetting> section, int64_t ranks, std::ve
   }
 }
 
-// The options of SGD are a mapping here.
-void merge_optim_args(std::span<const ForeignSetting> section, std::vector<Setting>& settings) {
-  Setting args{find_key("optim_args"), "", {}, {}};
+// Merges parameters of a part of the section that are a mapping here: options of SGD, and of a schedule.
+void merge_mapping(std::span<const ForeignSetting> section, std::string_view part, const char* key,
+                   std::initializer_list<const char*> names, std::vector<Setting>& settings) {
+  Setting args{find_key(key), "", {}, {}};
   args.value.kind = YamlNode::Kind::kMap;
-  for (const char* name : {"momentum", "nesterov", "dampening"}) {
-    const ForeignSetting* option = find_foreign(section, fmt::format("optimizer.params.{}", name));
+  for (const char* name : names) {
+    const ForeignSetting* option = find_foreign(section, fmt::format("{}.params.{}", part, name));
     if (option == nullptr) continue;
     args.value.entries.push_back({name, option->place.line, option->value});
     args.spelled = canonical(*option);
@@ -172,7 +198,9 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
       merge_setting(settings, {find_key("dp_shard_size"), kShards, shards->place, shards->value});
   }
   merge_batch(section, groups_of_ranks(settings, loaded), settings);
-  merge_optim_args(section, settings);
+  merge_mapping(section, "optimizer", "optim_args", {"momentum", "nesterov", "dampening"}, settings);
+  merge_mapping(section, "scheduler", "lr_scheduler_kwargs",
+                {"warmup_min_ratio", "cos_min_ratio", "warmup_type", "total_num_steps"}, settings);
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };
   const auto optimizer = std::find_if(section.begin(), section.end(), is_optimizer);
   merge_ratio(section, settings, loaded);

@@ -8,8 +8,7 @@ using enum ForeignKey::Use;
 constexpr ForeignWord kDevices[] = {{"none", "none"}, {"cpu", "host"}, {"nvme", "disk"}};
 constexpr ForeignWord kDeepspeedOptimizers[] = {{"AdamW", "adamw_torch"}, {"Adam", "adamw_torch"}, {"SGD", "sgd"}};
 constexpr ForeignWord kDeepspeedSchedulers[] = {
-    {"WarmupLR", "constant_with_warmup"}, {"WarmupDecayLR", "linear"}, {"WarmupCosineLR", "cosine"}};
-constexpr ForeignWord kLinear[] = {{"linear", ""}};
+    {"WarmupLR", "WarmupLR"}, {"WarmupDecayLR", "WarmupDecayLR"}, {"WarmupCosineLR", "WarmupCosineLR"}};
 constexpr ForeignWord kTrue[] = {{"true", ""}};
 constexpr ForeignWord kCheckpointsToHost[] = {{"true", "hidden_states"}, {"false", ""}};
 
@@ -66,10 +65,10 @@ constexpr ForeignKey kKeys[] = {
     {"scheduler.params.warmup_num_steps", kBecomes, "warmup_steps"},
     {"scheduler.params.warmup_max_lr", kBecomes, "learning_rate"},
     {"scheduler.params.warmup_min_lr", kRefused, "a warmup starts at 0"},
-    {"scheduler.params.warmup_min_ratio", kRefused, "a warmup starts at 0"},
-    {"scheduler.params.cos_min_ratio", kBecomes, "cosine_min_lr_ratio"},
-    {"scheduler.params.warmup_type", kBecomes, "", kLinear},
-    {"scheduler.params.total_num_steps", kIgnored, ""},
+    {"scheduler.params.warmup_min_ratio", kSpecial, "lr_scheduler_kwargs"},
+    {"scheduler.params.cos_min_ratio", kSpecial, "lr_scheduler_kwargs"},
+    {"scheduler.params.warmup_type", kSpecial, "lr_scheduler_kwargs"},
+    {"scheduler.params.total_num_steps", kSpecial, "lr_scheduler_kwargs"},
     {"scheduler.params.last_batch_iteration", kIgnored, ""},
 
     // Where things live

@@ -55,7 +55,8 @@ constexpr std::string_view kZero3 =
     "\t\"train_micro_batch_size_per_gpu\":2,\"gradient_clipping\":0.5,\n"
     "\t\"optimizer\":{\"type\":\"AdamW\",\"params\":{\"lr\":\"auto\",\"betas\":[0.8,0.95],\"eps\":1e-6,"
     "\"weight_decay\":0.1}},\n"
-    "\t\"scheduler\":{\"type\":\"WarmupDecayLR\",\"params\":{\"warmup_num_steps\":7,\"warmup_min_lr\":0,"
+    "\t\"scheduler\":{\"type\":\"WarmupDecayLR\",\"params\":{\"warmup_num_steps\":7,\"warmup_min_lr\":0,\"warmup_max_"
+    "lr\":\"auto\","
     "\"total_num_steps\":\"auto\"}},\n"
     "\t\"steps_per_print\":2000,\"wall_clock_breakdown\":false}\n";
 
@@ -73,7 +74,7 @@ void check_zero3(const LoadedConfig& loaded) {
   CHECK(config.optimizer.adam_beta2 == 0.95);
   CHECK(config.optimizer.adam_epsilon == 1e-6);
   CHECK(config.optimizer.weight_decay == 0.1);
-  CHECK(config.schedule.lr_scheduler.name == "linear");
+  CHECK(config.schedule.lr_scheduler.name == "WarmupDecayLR");
   CHECK(config.schedule.warmup.of(100) == 7);
   CHECK(ignored_line(loaded) ==
         "ignored: deepspeed.zero_optimization.stage (on one rank there is nothing to shard); "
@@ -93,8 +94,31 @@ TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
       load_deepspeed(
           "deepspeed: {scheduler: {type: WarmupCosineLR, params: {cos_min_ratio: 0.1, warmup_num_steps: 3}}}\n")
           .config.schedule;
-  CHECK(schedule.lr_scheduler.name == "cosine_with_min_lr");
-  CHECK(schedule.options.number("min_lr_rate") == 0.1);
+  CHECK(schedule.lr_scheduler.name == "WarmupCosineLR");
+  CHECK(schedule.options.number("cos_min_ratio") == 0.1);
+}
+
+TEST_CASE("DeepSpeed's schedules warm up by its own rule, and end where it says") {
+  const std::string_view decay =
+      "deepspeed: {scheduler: {type: WarmupDecayLR, params: {warmup_max_lr: auto, warmup_num_steps: 3,";
+  const ScheduleSettings left_out =
+      load_deepspeed(fmt::format("{} total_num_steps: 16}}}}}}\n", decay)).config.schedule;
+  CHECK(left_out.lr_scheduler.name == "WarmupDecayLR");
+  CHECK(left_out.options.number("warmup_type") == 0);  // by the logarithm of the step
+  CHECK(left_out.options.number("total_num_steps") == 16);
+  const ScheduleSettings said =
+      load_deepspeed(fmt::format("{} total_num_steps: auto, warmup_type: linear}}}}}}\n", decay)).config.schedule;
+  CHECK(said.options.number("warmup_type") == 1);
+  CHECK_FALSE(said.options.find("total_num_steps").has_value());
+}
+
+TEST_CASE("a schedule of DeepSpeed without a rate or steps, for which it has numbers of its own, is refused") {
+  CHECK(
+      deepspeed_error("deepspeed: {scheduler: {type: WarmupLR, params: {warmup_num_steps: auto}}}\n")
+          .find("expected scheduler.params.warmup_max_lr beside WarmupLR, got none, for which DeepSpeed takes 0.001") !=
+      std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {scheduler: {type: WarmupCosineLR}}\n").find("scheduler.params.warmup_num_steps") !=
+        std::string::npos);
 }
 
 TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
@@ -195,8 +219,6 @@ TEST_CASE("what DeepSpeed cannot mean here is refused with the nearest name or t
         std::string::npos);
   CHECK(deepspeed_error("deepspeed: {optimizer: {type: OneBitAdam}}\n")
             .find("expected AdamW, Adam or SGD, got 'OneBitAdam'") != std::string::npos);
-  CHECK(deepspeed_error("deepspeed: {scheduler: {params: {warmup_type: log}}}\n").find("expected linear, got 'log'") !=
-        std::string::npos);
   CHECK(deepspeed_error("deepspeed: {gradient_clipping: -1}\n").find("expected a number of at least 0, got '-1'") !=
         std::string::npos);
   CHECK(deepspeed_error("deepspeed: {zero_optimization: 3}\n").find("expected a section, got '3'") !=

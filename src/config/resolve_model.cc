@@ -112,6 +112,28 @@ void check_reinitialised(const Resolution& r) {
   }
 }
 
+// Returns the settings of LISA; none where it is off.
+std::optional<LisaSettings> resolve_lisa(const Resolution& r) {
+  const Spelled& keys = r.keys;
+  if (!keys.lisa_n_layers && !keys.lisa_step_interval) {
+    if (r.given("lisa_layers_attribute")) r.ignore("lisa_layers_attribute", "it belongs to a key that is off");
+    return {};
+  }
+  const char *const one = keys.lisa_n_layers ? "lisa_n_layers" : "lisa_step_interval",
+                    *const other = keys.lisa_n_layers ? "lisa_step_interval" : "lisa_n_layers";
+  if (!keys.lisa_n_layers || !keys.lisa_step_interval)
+    throw input_error(r.where(one), "expected {} beside it, got none; write it, or remove {}", other, one);
+  for (const auto& [key, is_set] : {std::pair{"adapter", keys.adapter != Adapter::kNone},
+                                    {"unfrozen_parameters", !keys.unfrozen_parameters.empty()},
+                                    {"rl", keys.rl != Rl::kNone},
+                                    {"reward_model", keys.reward_model},
+                                    {"process_reward_model", keys.process_reward_model}})
+    if (is_set)
+      throw input_error(r.where("lisa_n_layers"),
+                        "expected full fine-tuning that learns text, got {} beside it; remove one", key);
+  return LisaSettings{*keys.lisa_n_layers, *keys.lisa_step_interval, keys.lisa_layers_attribute};
+}
+
 // Returns whether frozen weights, working copies and activations are bf16, apart from what asks for f16.
 bool is_bf16(const Resolution& r) {
   const Spelled& keys = r.keys;
@@ -203,6 +225,7 @@ ModelSettings resolve_model(const Resolution& r) {
   model.qat = resolve_qat(r);
   resolve_dtypes(r, model);
   if (model.reinitialised) check_reinitialised(r);
+  model.lisa = resolve_lisa(r);
   check_format(r);
   model.dequantize = r.keys.dequantize;
   model.asks_for_mxfp4 = r.keys.model_quantization_config == StoredFormat::kMxfp4 && !model.dequantize;

@@ -4,7 +4,7 @@
 namespace spillway::config {
 namespace {
 
-// Names of transformers and axolotl. Those that a schedule changes by other keys are in resolve_schedule.cc.
+// Names of transformers, axolotl and DeepSpeed. Those that a schedule changes by other keys are in resolve_schedule.cc.
 constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler{"constant"}},
                                              {"constant_with_warmup", LrScheduler{"constant_with_warmup"}},
                                              {"linear", LrScheduler{"linear"}},
@@ -17,6 +17,9 @@ constexpr Word<LrScheduler> kSchedulers[] = {{"constant", LrScheduler{"constant"
                                              {"warmup_stable_decay", LrScheduler{"warmup_stable_decay"}},
                                              {"rex", LrScheduler{"rex"}},
                                              {"one_cycle", LrScheduler{"one_cycle"}},
+                                             {"WarmupLR", LrScheduler{"WarmupLR"}},
+                                             {"WarmupDecayLR", LrScheduler{"WarmupDecayLR"}},
+                                             {"WarmupCosineLR", LrScheduler{"WarmupCosineLR"}},
                                              {"greedy", {}, "schedules by loss are"},
                                              {"reduce_lr_on_plateau", {}, "schedules by evaluation loss are"},
                                              {"log_sweep", {}, "the sweep is"}};

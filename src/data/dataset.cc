@@ -68,7 +68,7 @@ DatasetSummary summary_of_first(const DatasetConfig& config, const RowOptions& o
   Record record;
   std::vector<Row> rows;
   for (int64_t i = 0; i < records && reader.next(record); ++i) {
-    collector.add_record();
+    collector.add_record(record.copy);
     rows.clear();
     builder->build(record, rows);
     for (Row& row : rows) collector.add(std::move(row), record.where);

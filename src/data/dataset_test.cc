@@ -253,6 +253,24 @@ TEST_CASE("a prompt whose last token joins the completion's first is counted, an
   CHECK(loaded.rows.labels(loaded.rows.row(1))[1] == kIgnoredLabel);
 }
 
+TEST_CASE("copies of rows that a weight asks for are no duplicates, and are dropped with their row") {
+  const Folder folder;
+  DatasetConfig config = rows_dataset(folder.write("t.jsonl", R"({"input_ids": [5, 6]}
+{"input_ids": [7, 8]}
+{"input_ids": [5, 6]}
+)"),
+                                      "");
+  config.weight = 2;
+  RowOptions options;
+  options.deduplicate = true;
+  const Dataset loaded = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
+  CHECK(loaded.summary.rows == 4);
+  CHECK(loaded.summary.dropped.duplicate == 2);
+  std::vector<int32_t> first_ids;
+  for (const Row& row : rows_of(loaded.rows)) first_ids.push_back(row.input_ids[0]);
+  CHECK(first_ids == std::vector<int32_t>{5, 5, 7, 7});
+}
+
 TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
   const Folder folder;
   const fs::path path =

@@ -175,6 +175,7 @@ void InitialState::load(const Job& job, const TrainingGraph& training, ValueStor
     for (const StateSlice& slice : t.slices)
       if (slice.accumulator != kNone) store.write(slice.accumulator, clear);
   }
+  for (const ValueId sum : training.shared_sums) store.write(sum, clear);
   for (const StateTensor& tensor : state_tensors(training))
     if (tensor.starts_clear) write_tensor(store, tensor, clear);
   load_adapter_starts(job, training, base(), store);

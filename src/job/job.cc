@@ -13,6 +13,7 @@
 #include "infer/linear_storage.h"
 #include "job/adapter_restart.h"
 #include "job/adapter_start.h"
+#include "job/lisa.h"
 #include "job/lora_options.h"
 #include "job/offload_policy.h"
 #include "job/online/value_model.h"
@@ -275,6 +276,7 @@ void take_online(Job& job) {
 
 std::string adapter_text(const TrainingGraphOptions& options) {
   if (!options.model.lora) {
+    if (options.drawn) return fmt::format("full fine-tuning, {} layers at a time", options.drawn->numbers.size());
     const size_t weights = options.model.unfrozen.size();
     return weights == 0 ? "full fine-tuning" : fmt::format("full fine-tuning of {} weights", weights);
   }
@@ -370,6 +372,7 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
                                   job.clips ? job.clips->flow.text_len : 0, config.ranks.context, std::move(lora));
   take_optimizer(job);
   take_unfrozen(job);
+  if (config.model.lisa) job.graph.drawn = heaviest_layers(job);
   check_experts(job);
   take_expert_homes(job);
   take_rates(job);
@@ -424,6 +427,13 @@ TrainingGraphOptions graph_options(const Job& job, int64_t group) {
   options.micro_batches = group;
   options.is_whole_step = options.ranks == 1 && group > 1 && group == micro_batches_of_rank(job);
   return options;
+}
+
+std::optional<LayerDraws> layer_draws(const Job& job) {
+  const std::optional<config::LisaSettings>& lisa = job.config.model.lisa;
+  if (!lisa) return {};
+  const int64_t layers = count_layers(parameters_of(*job.model, job.graph.model), job.graph.drawn->list);
+  return LayerDraws(job.config.seed, layers, lisa->layers, lisa->interval);
 }
 
 int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }

@@ -52,6 +52,8 @@ struct JobSources {
 void take_expert_homes(Job& job);
 // Returns the options of the training graph that computes `group` micro-batches together.
 [[nodiscard]] TrainingGraphOptions graph_options(const Job& job, int64_t group);
+// Returns the draws of a job that trains some layers at a time; none for another job.
+[[nodiscard]] std::optional<LayerDraws> layer_draws(const Job& job);
 // Returns the number of weight updates in an optimizer step.
 [[nodiscard]] int64_t updates_per_step(const Job& job);
 // Returns the number of micro-batches of a rank in an update.

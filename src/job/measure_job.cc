@@ -26,6 +26,11 @@ bool is_other_rate(const TrainingGraph& training, ValueId id) {
                      [&](const OtherRate& one) { return one.value == id; });
 }
 
+bool is_step(const TrainingGraph& training, ValueId id) {
+  const std::vector<ValueId>& of_layers = training.layer_steps;
+  return id == training.step || std::find(of_layers.begin(), of_layers.end(), id) != of_layers.end();
+}
+
 bool is_weight_of_loss(const TrainingGraph& training, ValueId id) {
   return std::any_of(training.group.begin(), training.group.end(),
                      [&](const MicroBatchValues& v) { return v.scale == id || v.router_loss_weight == id; });
@@ -49,7 +54,7 @@ class TypicalValues {
         context_ranks_(job.graph.model.context_ranks) {}
 
   void fill_training(const TrainingGraph& training, ValueId id, const TensorView& view, int64_t tokens) const {
-    if (id == training.step) {
+    if (is_step(training, id)) {
       *view.as<int32_t>() = 1;
     } else if (is_weight_of_loss(training, id)) {
       *view.as<float>() = 1.0f / static_cast<float>(tokens);

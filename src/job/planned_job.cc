@@ -9,6 +9,7 @@
 #include "base/index.h"
 #include "graph/verify.h"
 #include "graph/verify_group.h"
+#include "job/draw_planner.h"
 #include "job/forward_groups.h"
 #include "job/generation_plan.h"
 #include "job/offload_policy.h"
@@ -78,6 +79,7 @@ void plan_others(const PlanningInputs& in, PlannedJob& planned) {
     beside.group = std::max<int64_t>(1, std::ssize(program.group));
     for (size_t i = 0; i < kBudgetedTiers; ++i) beside.bytes[i] = program.plan.peaks[i].bytes;
   }
+  plan_draws(in, planned);
 }
 
 // Returns true if a program beside training exceeds the budget of a tier.
@@ -146,11 +148,13 @@ int64_t PlannedJob::together(JobProgram::Kind kind, size_t number) const {
 }
 
 int64_t peak_bytes(const PlannedJob& planned, Tier tier) {
-  return std::max(nth(planned.plan.peaks, tier).bytes, peak_bytes(planned.beside, tier));
+  const int64_t of_draws = planned.draws ? nth(planned.draws->needs().arena_bytes, tier) : 0;
+  return std::max({nth(planned.plan.peaks, tier).bytes, of_draws, peak_bytes(planned.beside, tier)});
 }
 
 int64_t arena_bytes(const PlannedJob& planned, Tier tier) {
   int64_t most = nth(planned.plan.program.arena_bytes, tier);
+  if (planned.draws) most = std::max(most, nth(planned.draws->needs().arena_bytes, tier));
   for (const JobProgram& program : planned.beside) most = std::max(most, nth(program.plan.program.arena_bytes, tier));
   return most;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,10 +15,14 @@
 
 namespace spillway::train {
 
+class DrawPlanner;
+
 // The plan of a job and what is printed with it.
 struct PlannedJob {
+  // Of a job of drawn layers, those of one draw: first the heaviest, then the one that the session trains.
   TrainingGraph training;
-  Plan plan;                       // of training
+  Plan plan;                                 // of training
+  std::shared_ptr<const DrawPlanner> draws;  // of drawn layers: what plans the other draws; null for other jobs
   std::vector<JobProgram> beside;  // every other program, planned beside training
   // If the config asks to gather the weights and that does not fit: the device memory that generation would need
   // without it.

@@ -14,6 +14,7 @@
 #include "job/vocabulary_growth.h"
 #include "text/token_ids.h"
 #include "text/tokenizer.h"
+#include "text/tokenizer_differences.h"
 
 namespace spillway::train {
 namespace {
@@ -21,6 +22,7 @@ namespace {
 // Loads the model's tokenizer with the tokens that the config adds.
 std::shared_ptr<const text::Tokenizer> load_tokenizer(const config::TokenizerSettings& settings) {
   check_named_tokens(settings);
+  if (const std::string said = text::other_ids_in_transformers(settings.folder); !said.empty()) log_warning("{}", said);
   return std::make_shared<text::Tokenizer>(text::Tokenizer::load(settings.folder, settings.special_tokens));
 }
 

@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
+#include "job/gradient_pool.h"
 #include "job/micro_batch_group.h"
 #include "job/weight_update.h"
 #include "model/adapter.h"
@@ -26,7 +27,10 @@ namespace {
 
 class TrainingGraphBuilder {
  public:
-  TrainingGraphBuilder(const Model& model, const TrainingGraphOptions& options) : model_(model), options_(options) {}
+  TrainingGraphBuilder(const Model& model, const TrainingGraphOptions& options, const Graph* homes = nullptr)
+      : model_(model), options_(options) {
+    if (homes != nullptr) b_.adopt(*homes);
+  }
 
   TrainingGraph run() {
     SPILLWAY_CHECK(options_.accumulates || !is_split(), "{} ranks without sums", options_.ranks);
@@ -34,6 +38,8 @@ class TrainingGraphBuilder {
                    options_.micro_batches);
     SPILLWAY_CHECK(!options_.is_whole_step || (options_.micro_batches > 1 && !is_split()),
                    "a whole step of {} micro-batches on {} ranks", options_.micro_batches, options_.ranks);
+    SPILLWAY_CHECK(!options_.drawn || (!is_split() && !options_.value && options_.optimizer->step_state == nullptr),
+                   "drawn layers beside several ranks, a value model or {}", options_.optimizer->name);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -68,6 +74,9 @@ class TrainingGraphBuilder {
   [[nodiscard]] const Graph& graph() const { return result_.graph; }
   [[nodiscard]] SectionId last_section() const { return static_cast<SectionId>(graph().sections.size() - 1); }
 
+  // Returns the weight of gradient `i`.
+  [[nodiscard]] const TrainedWeight& trained(size_t i) const { return result_.trained[learned_[i]]; }
+
   [[nodiscard]] bool is_split() const { return options_.ranks > 1; }
   // Returns the number of ranks that have different parts.
   [[nodiscard]] int shards() const { return options_.ranks / options_.copies; }
@@ -84,6 +93,16 @@ class TrainingGraphBuilder {
       result_.other_rates.push_back({ratio, scalar(name.c_str(), DType::kF32)});
     }
     result_.step = scalar("batch.step", DType::kI32);
+    const size_t drawn = options_.drawn ? options_.drawn->numbers.size() : 0;
+    for (size_t i = 0; i < drawn; ++i)
+      result_.layer_steps.push_back(scalar(fmt::format("batch.step.{}", i).c_str(), DType::kI32));
+  }
+
+  // Returns the batch value that counts the updates of a weight; kNone for one that the graph does not train.
+  [[nodiscard]] ValueId step_of(std::string_view weight) const {
+    if (!options_.drawn || !options_.drawn->layer_of(weight)) return result_.step;
+    const std::optional<size_t> place = options_.drawn->place_of(weight);
+    return place ? result_.layer_steps[*place] : kNone;
   }
 
   void add_step_state() {
@@ -176,7 +195,10 @@ class TrainingGraphBuilder {
   }
 
   void add_states() {
+    if (options_.drawn && options_.accumulates)
+      pool_.emplace(b_, result_.model.parameters, *options_.drawn, options_.is_whole_step);
     add_states(result_.model.parameters, false);
+    if (pool_ && !options_.is_whole_step) result_.shared_sums = pool_->values();
     if (result_.value) add_states(result_.value->parameters, true);
   }
 
@@ -184,15 +206,22 @@ class TrainingGraphBuilder {
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Parameter& p = parameters[i];
       if (!p.trained) continue;
-      TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value()};
+      TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value(), .step = step_of(p.name)};
       add_slices(t);
-      if (options_.accumulates && !t.is_split()) t.accumulator = accumulator(t.weight, {DType::kF32, p.shape});
-      gradients_.push_back(
-          {.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = is_split() ? kNone : t.accumulator});
+      if (t.step != kNone) {
+        if (options_.accumulates && !t.is_split()) t.accumulator = accumulator_of(t, p);
+        learned_.push_back(result_.trained.size());
+        gradients_.push_back(
+            {.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = is_split() ? kNone : t.accumulator});
+      }
       result_.trained.push_back(std::move(t));
     }
   }
 
+  ValueId accumulator_of(const TrainedWeight& t, const Parameter& p) {
+    if (pool_ && options_.drawn->layer_of(p.name)) return pool_->take(p.shape);
+    return accumulator(t.weight, {DType::kF32, p.shape});
+  }
   ValueId accumulator(ValueId weight, const ValueType& sum) {
     const std::string name = "gradient." + graph().value(weight).name;
     return is_split() ? part(name, weight, sum, ValueKind::kGradient) : state(name, weight, sum, ValueKind::kGradient);
@@ -216,7 +245,7 @@ class TrainingGraphBuilder {
       b_.set_block(graph().value(g.weight).block);
       result_.graph.value(g.gradient).group = kNone;  // it goes nowhere but into the sum
       clear_other_rows(g);
-      const TrainedWeight& t = result_.trained[i];
+      const TrainedWeight& t = trained(i);
       std::vector<ValueId>& sums = sums_.emplace_back();
       const auto add = [&](ValueId accumulator, const ops::RowSlice& rows) {
         sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, over, kTokenAxis));
@@ -260,7 +289,7 @@ class TrainingGraphBuilder {
   }
   // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
   [[nodiscard]] bool is_in_one_part(size_t i) const {
-    const TrainedWeight& t = result_.trained[i];
+    const TrainedWeight& t = trained(i);
     if (t.is_split()) return false;
     const Cut& cut = result_.parts.at(t.accumulator);
     return cut.part_elems >= cut.elems;
@@ -321,7 +350,7 @@ class TrainingGraphBuilder {
   std::vector<ValueId> gathered_squares(size_t i) {
     std::vector<ValueId> result;
     for (size_t s = 0; s < sums_[i].size(); ++s) {
-      const TrainedWeight& t = result_.trained[i];
+      const TrainedWeight& t = trained(i);
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
       const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
       const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
@@ -359,7 +388,7 @@ class TrainingGraphBuilder {
     take_part(0, 0);
     for (size_t i = 0; i < gradients_.size(); ++i) {
       b_.set_block(graph().value(gradients_[i].weight).block);
-      const TrainedWeight& t = result_.trained[i];
+      const TrainedWeight& t = trained(i);
       if (t.is_split()) {
         update_parts(i, {.step_state = step_state, .clip = clip});
         continue;
@@ -376,7 +405,7 @@ class TrainingGraphBuilder {
   // Appends the updates of this rank's parts of a weight, and makes the weight whole again unless it is split. Each new
   // part is gathered while the next one is updated.
   void update_parts(size_t i, const ops::UpdateOperands& operands) {
-    const TrainedWeight& t = result_.trained[i];
+    const TrainedWeight& t = trained(i);
     ValueId weight = t.weight;
     for (size_t s = 0; s < t.slices.size(); ++s) {
       StateSlice slice = t.slices[s];
@@ -400,9 +429,9 @@ class TrainingGraphBuilder {
   // Goes on to the next weight with parts if this one has none.
   void take_part(size_t i, size_t s, ValueId weight = kNone) {
     const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split() || result_.parts.contains(t.weight); };
-    while (i < result_.trained.size() && is_passed(result_.trained[i])) ++i;
-    if (i == result_.trained.size()) return;
-    const TrainedWeight& t = result_.trained[i];
+    while (i < learned_.size() && is_passed(trained(i))) ++i;
+    if (i == learned_.size()) return;
+    const TrainedWeight& t = trained(i);
     b_.set_block(graph().value(t.weight).block);
     next_part_ = ops::own_part(b_, weight == kNone ? t.weight : weight, t.slices[s].rows, shards());
   }
@@ -422,7 +451,9 @@ class TrainingGraphBuilder {
   TrainingGraph result_;
   ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference, options_.value};
   Builder b_{result_.graph, objective_.first_section(forward_section())};
+  std::optional<GradientPool> pool_;  // of drawn layers
   std::vector<WeightGradient> gradients_;
+  std::vector<size_t> learned_;  // by gradient: its weight in result_.trained
   std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice
   std::vector<ValueId> wholes_;             // by gradient: its sum as a whole, where the update finds it
   ValueId next_part_ = kNone;               // of the weight's slice that is updated next
@@ -437,6 +468,10 @@ std::span<const TrainedWeight> TrainingGraph::trained_of_model() const {
 
 TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options) {
   return TrainingGraphBuilder(model, options).run();
+}
+
+TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options, const Graph& homes) {
+  return TrainingGraphBuilder(model, options, &homes).run();
 }
 
 }  // namespace spillway::train

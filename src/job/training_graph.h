@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "job/layer_draws.h"
 #include "job/split_weights.h"
 #include "model/model.h"
 #include "objectives/passes.h"
@@ -63,6 +64,9 @@ struct TrainingGraphOptions {
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
   std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
   std::vector<ModelBeside> beside;
+  // Of a job that trains some layers of the model at a time: those of this graph. The others' weights and states are
+  // there, and nothing changes them.
+  std::optional<DrawnLayers> drawn;
 
   // Returns true if a weight is updated as soon as its gradient is ready, within the micro-batch.
   [[nodiscard]] bool updates_early() const { return (!accumulates || is_whole_step) && max_grad_norm == 0; }
@@ -88,8 +92,10 @@ struct TrainedWeight {
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   // "gradient.<weight>", f32: the sum over micro-batches, of which each of several ranks has its part; kNone without
-  // accumulation, in a graph of a whole step, and where slices have their own.
+  // accumulation, in a graph of a whole step, and where slices have their own. Layers that are drawn have one of
+  // TrainingGraph::shared_sums.
   ValueId accumulator = kNone;
+  ValueId step = kNone;  // the batch value that counts its updates, from 1; kNone where the graph does not train it
 
   // Returns true if each rank updates a part of the weight, in its own part of the states.
   [[nodiscard]] bool is_split() const { return slices.front().accumulator != kNone; }
@@ -124,6 +130,9 @@ struct TrainingGraph {
   ValueId learning_rate = kNone;       // f32 [1]
   std::vector<OtherRate> other_rates;  // each ratio once
   ValueId step = kNone;                // i32 [1]: 1 in the first step
+  // Of a graph of drawn layers, by place in DrawnLayers::numbers: i32 [1], 1 in the first step that trains the layer.
+  std::vector<ValueId> layer_steps;
+  std::vector<ValueId> shared_sums;  // over micro-batches, of weights of drawn layers (job/gradient_pool.h)
   SectionId forward = 0, backward = 0, update = 0;
   bool updates_early = false;  // weights are updated in the backward section
   size_t norm_result =
@@ -147,6 +156,13 @@ struct TrainingGraph {
 // Without accumulation, and in a graph of a whole step, the norm of a gradient is computed in the backward section as
 // soon as the gradient is ready. Without clipping, the optimizer's operations are placed there, too, and only the total
 // norm is left for the update section.
+//
+// With drawn layers, gradients, sums and updates are those of these layers and of what is outside the layers; an update
+// counts the steps in which its layer was trained. REQUIRES: one rank, no value model, and an optimizer without numbers
+// for all weights together.
 [[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
+// The same of a graph that adopts the persistent values of another draw's, `homes`, and has no others.
+[[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options,
+                                                 const Graph& homes);
 
 }  // namespace spillway::train

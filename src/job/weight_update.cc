@@ -40,7 +40,7 @@ ValueId append_update(Builder& builder, const TrainingGraph& training, const Tra
   operands.master = slice.master;
   operands.states = slice.states;
   operands.learning_rate = rate_of(training, options, name);
-  operands.step = training.step;
+  operands.step = t.step;
   operands.rows = slice.rows;
   if (p.dtype == DType::kF32 || slice.master != kNone) return options.optimizer->update(builder, operands, own);
   std::optional<ops::StochasticRounding> rounding;

@@ -26,7 +26,8 @@ struct LinearLayer {
   int64_t in_features = 0, out_features = 0;
   bool bias = false;
   bool takes_adapter = true;
-  double fresh_bound = 0;  // above 0: W of a new model is uniform within it
+  double fresh_bound = 0;        // above 0: W of a new model is uniform within it
+  bool starts_as_zeros = false;  // W of a new model is 0
 };
 
 // Borrows the options. Modules and weights have the names of a stand-alone model; the table has them mapped by `names`.

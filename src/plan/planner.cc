@@ -119,6 +119,25 @@ Tier home_as_in(const Graph& first, const Choices& choices, const Group& group) 
   return Tier::kDevice;
 }
 
+// Returns the home of gradients of blocks in a plan of a graph; the device if it has none.
+Tier home_of_gradients(const Graph& graph, const Choices& choices) {
+  constexpr GroupPattern kOfBlocks{.kind = ValueKind::kGradient, .in_block = true};
+  for (size_t i = 0; i < graph.groups.size(); ++i)
+    if (kOfBlocks.matches(graph.groups[i])) return choices.groups[i].home;
+  return Tier::kDevice;
+}
+
+// Makes the first `count` blocks recompute what they keep.
+void recompute_first(int64_t count, Choices& choices) {
+  for (BlockId block = 0; block < count; ++block) {
+    for (size_t i = 0; i < kSavedGroups; ++i) {
+      ActivationPolicy& saved = nth(choices.saved, block)[i];
+      const bool is_boundary = static_cast<SavedGroup>(i) == SavedGroup::kBoundary;
+      if (!is_boundary && saved == ActivationPolicy::kKeep) saved = ActivationPolicy::kRecompute;
+    }
+  }
+}
+
 // Returns the points without those between the ends that the plan beats in both bytes and time.
 std::vector<FrontierPoint> without_beaten(std::vector<FrontierPoint> points, const Plan& plan, int64_t accumulation) {
   if (!plan.fits || points.size() < 3) return points;
@@ -160,6 +179,34 @@ Plan make_plan_beside(const Graph& first, const Choices& choices, const Graph& g
     plan = builder.build(kept);
     compare_with(plan, budget);
     if (plan.fits) break;
+  }
+  return plan;
+}
+
+Plan make_plan_of_variant(const Graph& first, const Choices& choices, const Graph& graph, const Machine& machine,
+                          const Budget& budget, const OwnFiles& own_files) {
+  OwnFiles files = own_files;
+  files.held = adopted_flags(files.held, first, graph);
+  const PlanBuilder builder(graph, machine, std::move(files));
+  Choices own = choices;
+  for (size_t i = first.groups.size(); i < graph.groups.size(); ++i)
+    own.groups.push_back(residency_in(home_of_gradients(first, choices), graph.groups[i]));
+  const auto planned = [&] {
+    Plan plan = builder.build(own);
+    compare_with(plan, budget);
+    return plan;
+  };
+  Plan plan = planned();
+  const int64_t blocks = std::ssize(graph.blocks);
+  for (int64_t count = 1; !plan.fits && count < 2 * blocks; count *= 2) {
+    const std::vector<Saved> before = own.saved;
+    recompute_first(std::min(count, blocks), own);
+    if (own.saved != before) plan = planned();
+  }
+  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
+    if (plan.fits || overlap >= own.overlap) continue;
+    own.overlap = overlap;
+    plan = planned();
   }
   return plan;
 }

@@ -73,6 +73,14 @@ constexpr int kFrontierPoints = 9;
                                     const Machine& machine, const Budget& budget, const OwnFiles& own_files = {},
                                     std::span<const Rule> rules = {});
 
+// Makes the plan of a variant of the first graph: of the same sections, blocks and persistent values, with operations
+// of its own, in place of which it runs. `choices` are those of the first one's plan, and the variant's as far as its
+// operations are the same; gradients of blocks that have none in the first graph live where its other blocks' do. Where
+// that does not fit, more blocks recompute, the first ones first, then transfers run less far ahead. `own_files` hold
+// the first graph's values. REQUIRES: the graph began by Builder::adopt of the first one.
+[[nodiscard]] Plan make_plan_of_variant(const Graph& first, const Choices& choices, const Graph& graph,
+                                        const Machine& machine, const Budget& budget, const OwnFiles& own_files = {});
+
 // Returns choices with everything on the device and the same activation policy for every group of saved activations.
 [[nodiscard]] Choices uniform_choices(const Graph& graph, ActivationPolicy saved);
 

@@ -193,6 +193,7 @@ ordered_json report_of(const train::PlannedJob& planned, const Machine& machine,
     report[curve] = ordered_json::array();
   report["samples"] = ordered_json::array();
   report["loss_by_timestep"] = ordered_json::array();
+  report["layer_draws"] = ordered_json::array();
   report["generation"] = planned_generation_json(planned);
   report["memory_over_step"] = memory_json(planned, predicted, measured);
   report["timeline"] = timeline_json(graph, plan.program, predicted, measured);
@@ -228,23 +229,6 @@ ComparedSteps compared_steps(const train::PlannedJob& planned, const Machine& ma
 }
 
 }  // namespace
-
-std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program, const Executor& executor) {
-  std::map<std::string_view, OperationTime> by_name;
-  for (size_t i = 0; i < program.instructions.size(); ++i) {
-    if (program.instructions[i].kind != Instruction::Kind::kRun) continue;
-    const std::string_view name = graph.op(program.instructions[i].op).def->name;
-    OperationTime& time = by_name[name];
-    time.name = name;
-    time.calls += executor.profile()[i].calls;
-    time.seconds += executor.profile()[i].seconds;
-  }
-  std::vector<OperationTime> result;
-  for (const auto& [name, time] : by_name) result.push_back(time);
-  std::stable_sort(result.begin(), result.end(),
-                   [](const OperationTime& a, const OperationTime& b) { return a.seconds > b.seconds; });
-  return result;
-}
 
 int64_t outside_arenas_bytes(const train::PlannedJob& planned, const Machine& machine, int64_t peak_rss) {
   const int64_t host = train::arena_bytes(planned, Tier::kHost);
@@ -290,8 +274,11 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   report["final_evaluation"] = nullptr;
   for (const train::KeptMetric& metric : outcome.final_evaluation)
     report["final_evaluation"][fmt::format("eval_{}", metric.key)] = metric.value;
-  for (const OperationTime& time : time_by_operation(planned.training.graph, planned.plan.program, executor))
+  for (const OperationTime& time :
+       time_by_operation(planned.training.graph, planned.plan.program, executor, record.operations_before()))
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
+  for (const train::LayerDraw& draw : record.draws())
+    report["layer_draws"].push_back({{"from_step", draw.first_step + 1}, {"layers", draw.numbers}});
   report["loss"] = losses_json(record.losses());
   report["eval_loss"] = losses_json(record.evaluations());
   report["learning_rate"] = points_json(record.curves().learning_rate);

@@ -18,16 +18,6 @@
 
 namespace spillway {
 
-// The time of an operation on the computing lanes.
-struct OperationTime {
-  std::string_view name;
-  int64_t calls = 0;
-  double seconds = 0;
-};
-// Returns the times by operation, the longest first.
-[[nodiscard]] std::vector<OperationTime> time_by_operation(const Graph& graph, const Program& program,
-                                                           const Executor& executor);
-
 // Returns the memory of the process outside of the arenas: libraries, buffers, the program itself.
 [[nodiscard]] int64_t outside_arenas_bytes(const train::PlannedJob& planned, const Machine& machine, int64_t peak_rss);
 

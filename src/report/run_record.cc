@@ -58,14 +58,20 @@ void RunningMedian::add(double number) {
   if (upper_.size() > lower_.size() + 1) push<LargestFirst>(lower_, pop<SmallestFirst>(upper_));
 }
 
-RunRecord::RunRecord(const Program& program, int64_t steps)
-    : trace_(program.instructions.size()), newest_(program.instructions.size()) {
+RunRecord::RunRecord(const Program& program, int64_t steps) {
+  begin_program(program);
   // Touches the memory now, so that a long run does not grow page by page; bounded by the steps of a few days.
   constexpr int64_t kMaxTouched = int64_t{1} << 20;
   const int64_t touched = std::clamp<int64_t>(steps, 0, kMaxTouched);
   resize(losses_, touched);
   losses_.clear();
   step_seconds_.reserve(touched);
+}
+
+void RunRecord::begin_program(const Program& program) {
+  trace_.assign(program.instructions.size(), {});
+  newest_ = trace_;
+  traced_step_ = 0;
 }
 
 void RunRecord::add_step(const train::StepRecord& step) {

@@ -13,6 +13,7 @@
 #include "plan/simulate.h"
 #include "report/loss_by_timestep.h"
 #include "report/metric_curves.h"
+#include "report/operation_time.h"
 #include "runtime/lane_profile.h"
 #include "train/trainer.h"
 
@@ -66,6 +67,17 @@ class RunRecord {
   // Reserves memory for `steps`, at most for a million, so that noting them allocates nothing.
   RunRecord(const Program& program, int64_t steps);
 
+  // Call them around a change of the program of training, between steps. The trace is that of a step of the last one.
+  void end_program(const Graph& graph, const Program& program, const Executor& executor) {
+    operations_before_ = time_by_operation(graph, program, executor, operations_before_);
+  }
+  void begin_program(const Program& program);
+  // The times of operations in the programs that have ended.
+  [[nodiscard]] const std::vector<OperationTime>& operations_before() const { return operations_before_; }
+  // The layers that are trained from a step on.
+  void add_draw(const train::LayerDraw& draw) { draws_.push_back(draw); }
+  [[nodiscard]] const std::vector<train::LayerDraw>& draws() const { return draws_; }
+
   // Call them before and after each step, which the profile traces.
   void begin_step(const LaneProfile& lanes) { stall_before_ = lanes.stall_seconds(); }
   void end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes);
@@ -105,6 +117,8 @@ class RunRecord {
   Curves curves_;
   train::TrainingOutcome so_far_;
   MetricCurves metrics_;
+  std::vector<OperationTime> operations_before_;
+  std::vector<train::LayerDraw> draws_;
   std::vector<SamplePoint> samples_;
   LossByTimestep loss_by_timestep_;  // of a model of clips
   GenerationTotals generation_;

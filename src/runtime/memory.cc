@@ -9,29 +9,10 @@
 namespace spillway {
 namespace {
 
-using Programs = std::span<const Program* const>;
-
-int64_t arena_bytes(Programs programs, Tier tier) {
-  int64_t bytes = 0;
-  for (const Program* program : programs) bytes = std::max(bytes, nth(program->arena_bytes, tier));
-  return bytes;
-}
-
-// Returns true if any instruction satisfies `is`, so that only what the programs use is opened or started.
-template <typename Predicate>
-bool any_instruction(Programs programs, const Predicate& is) {
-  return std::any_of(programs.begin(), programs.end(), [&](const Program* program) {
-    return std::any_of(program->instructions.begin(), program->instructions.end(), is);
-  });
-}
-bool uses_lane(Programs programs, Lane lane) {
-  return any_instruction(programs, [&](const Instruction& i) { return i.lane == lane; });
-}
-// Returns true if a disk lane reaches into the device tier.
-bool meets_device(Programs programs, Lane lane) {
-  return any_instruction(programs, [&](const Instruction& i) {
-    return i.lane == lane && (i.inputs[0].place.tier == Tier::kDevice || i.outputs[0].place.tier == Tier::kDevice);
-  });
+MemoryNeeds needs_of(std::span<const Program* const> programs) {
+  MemoryNeeds needs;
+  for (const Program* program : programs) needs.add(*program);
+  return needs;
 }
 
 std::map<int64_t, FilePlace> places_by_offset(const Program& program, const std::map<ValueId, FilePlace>& in_files) {
@@ -47,29 +28,53 @@ std::map<int64_t, FilePlace> places_by_offset(const Program& program, const std:
 
 }  // namespace
 
-Memory::Memory(Programs programs, ThreadPool& pool, const TierOptions& options)
+void MemoryNeeds::add(const Program& program) {
+  MemoryNeeds other{.arena_bytes = program.arena_bytes, .threads = program.threads};
+  for (const Instruction& i : program.instructions) {
+    nth(other.lanes, i.lane) = true;
+    const auto is_on_device = [](const std::vector<Operand>& operands) {
+      return !operands.empty() && operands[0].place.tier == Tier::kDevice;
+    };
+    if (is_on_device(i.inputs) || is_on_device(i.outputs)) nth(other.meets_device, i.lane) = true;
+  }
+  add(other);
+}
+
+void MemoryNeeds::add(const MemoryNeeds& other) {
+  for (size_t i = 0; i < kTiers; ++i) arena_bytes[i] = std::max(arena_bytes[i], other.arena_bytes[i]);
+  for (size_t i = 0; i < kLanes; ++i) {
+    lanes[i] = lanes[i] || other.lanes[i];
+    meets_device[i] = meets_device[i] || other.meets_device[i];
+  }
+  threads = std::min(threads, other.threads);
+}
+
+Memory::Memory(std::span<const Program* const> programs, ThreadPool& pool, const TierOptions& options)
+    : Memory(needs_of(programs), *programs.front(), pool, options) {}
+
+Memory::Memory(const MemoryNeeds& needs, const Program& first, ThreadPool& pool, const TierOptions& options)
     : pool_(pool),
       device_(options.device ? options.device : &cpu_device()),
-      device_memory_(device_->allocate("device", arena_bytes(programs, Tier::kDevice))),
-      host_("host", arena_bytes(programs, Tier::kHost)),
+      device_memory_(device_->allocate("device", nth(needs.arena_bytes, Tier::kDevice))),
+      host_("host", nth(needs.arena_bytes, Tier::kHost)),
       staging_("host",
-               options.direct_files && arena_bytes(programs, Tier::kFiles) > 0 ? TierOptions::staging_bytes() : 0),
-      in_files_(places_by_offset(*programs.front(), options.in_files)) {
-  for (const Program* program : programs) {
-    SPILLWAY_CHECK(pool.threads() <= program->threads, "{} threads in a plan for {}", pool.threads(), program->threads);
-    SPILLWAY_CHECK(options.host_threads <= program->threads, "{} threads on the host in a plan for {}",
-                   options.host_threads, program->threads);
-  }
-  if (uses_lane(programs, Lane::kHostCompute)) host_pool_.emplace(options.host_threads);
+               options.direct_files && nth(needs.arena_bytes, Tier::kFiles) > 0 ? TierOptions::staging_bytes() : 0),
+      in_files_(places_by_offset(first, options.in_files)) {
+  SPILLWAY_CHECK(pool.threads() <= needs.threads, "{} threads in a plan for {}", pool.threads(), needs.threads);
+  SPILLWAY_CHECK(options.host_threads <= needs.threads, "{} threads on the host in a plan for {}", options.host_threads,
+                 needs.threads);
+  if (nth(needs.lanes, Lane::kHostCompute)) host_pool_.emplace(options.host_threads);
   if (host_.bytes() > 0) pinned_host_ = device_->pin(span_of(host_.at(0), host_.bytes()));
-  open_queues(programs, options, arena_bytes(programs, Tier::kDevice), arena_bytes(programs, Tier::kDisk));
+  open_queues(needs, options);
   for (const Lane lane : {Lane::kCompute, Lane::kHostToDevice, Lane::kDeviceToHost, Lane::kHostCompute}) {
     Device& worker = lane == Lane::kHostCompute ? cpu_device() : *device_;
     nth(device_queues_, lane) = worker.make_queue();
   }
 }
 
-void Memory::open_queues(Programs programs, const TierOptions& options, int64_t device_bytes, int64_t disk_bytes) {
+void Memory::open_queues(const MemoryNeeds& needs, const TierOptions& options) {
+  const int64_t device_bytes = nth(needs.arena_bytes, Tier::kDevice);
+  const int64_t disk_bytes = nth(needs.arena_bytes, Tier::kDisk);
   SPILLWAY_CHECK(disk_bytes == 0 || (options.scratch && options.scratch->bytes() >= disk_bytes),
                  "no scratch space for a disk tier of {} bytes", disk_bytes);
   DiskQueueOptions queue{.backend = options.disk_backend};
@@ -80,7 +85,7 @@ void Memory::open_queues(Programs programs, const TierOptions& options, int64_t 
     add_memory(device_memory_.get(), device_bytes);
   } else {
     for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) {
-      if (!meets_device(programs, lane)) continue;
+      if (!nth(needs.meets_device, lane)) continue;
       std::unique_ptr<DiskBridge>& bridge = nth(bridges_, lane);
       bridge = std::make_unique<DiskBridge>(*device_);
       add_memory(bridge->memory().data(), std::ssize(bridge->memory()));

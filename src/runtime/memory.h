@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,6 +48,17 @@ struct TierOptions {
   [[nodiscard]] static int64_t bridge_bytes() { return 2 * DiskBridge::bytes(); }
 };
 
+// The needs of programs that run in one memory.
+struct MemoryNeeds {
+  std::array<int64_t, kTiers> arena_bytes{};
+  std::array<bool, kLanes> lanes{};         // that they use
+  std::array<bool, kLanes> meets_device{};  // of disk lanes: that reach into the device tier
+  int threads = std::numeric_limits<int>::max();  // the fewest that a program was made for
+
+  void add(const Program& program);
+  void add(const MemoryNeeds& other);
+};
+
 class Memory {
  public:
   // Allocates the arenas and opens the files. Borrows programs, pool, device and scratch; all but the programs must
@@ -54,6 +66,8 @@ class Memory {
   // REQUIRES: the persistent values that programs share have the same homes in each (verify_shared_homes), and the pool
   // has no more threads than any program was made for.
   Memory(std::span<const Program* const> programs, ThreadPool& pool, const TierOptions& options);
+  // The same for all programs with these needs, of which `first` is one.
+  Memory(const MemoryNeeds& needs, const Program& first, ThreadPool& pool, const TierOptions& options);
   Memory(Memory&&) = delete;
 
   [[nodiscard]] Device& device() const { return *device_; }
@@ -75,8 +89,7 @@ class Memory {
   void copy_now(void* to, const void* from, int64_t bytes);
 
  private:
-  void open_queues(std::span<const Program* const> programs, const TierOptions& options, int64_t device_bytes,
-                   int64_t disk_bytes);
+  void open_queues(const MemoryNeeds& needs, const TierOptions& options);
 
   ThreadPool& pool_;
   std::optional<ThreadPool> host_pool_;  // set if a program uses the host_compute lane

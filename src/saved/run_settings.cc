@@ -283,6 +283,9 @@ void add_optimisation(RunSettings& settings, const config::Config& config, int64
   settings["tiled_mlp_num_shards"] = config::print_value(config.batches.mlp_tiles);
   settings["neftune_noise_alpha"] = config::print_value(config.model.neftune_noise_alpha);
   settings["seed"] = config::print_value(config.seed);
+  const std::optional<config::LisaSettings>& lisa = config.model.lisa;
+  settings["lisa_n_layers"] = lisa ? config::print_value(lisa->layers) : "";
+  settings["lisa_step_interval"] = lisa ? config::print_value(lisa->interval) : "";
   const std::optional<config::LrGroups>& groups = config.optimizer.lr_groups;
   settings["embedding_lr"] = groups ? config::print_value(groups->embedding_lr) : "";
   std::vector<std::string> rates;

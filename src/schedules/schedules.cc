@@ -1,7 +1,7 @@
 // The schedules. Those of transformers are its get_scheduler(), one_cycle is torch's OneCycleLR, rex and the cosines of
 // cosine_min_lr_ratio, cosine_constant_lr_ratio and lr_quadratic_warmup are axolotl's, cosine_with_floor is FastVideo's
-// cosine_with_min_lr. schedules_test.cc compares each with the library's values, so the formulas keep the libraries'
-// order of operations.
+// cosine_with_min_lr, and WarmupLR, WarmupDecayLR and WarmupCosineLR are DeepSpeed's. schedules_test.cc compares each
+// with the library's values, so the formulas keep the libraries' order of operations.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -31,7 +31,8 @@ double progress(const Span& span, int64_t done) {
 
 constexpr std::string_view kCycles = "num_cycles", kMinLr = "min_lr", kMinRate = "min_lr_rate",
                            kMinRatio = "min_lr_ratio", kWarmupRate = "warmup_lr_rate",
-                           kConstantRatio = "constant_ratio";
+                           kConstantRatio = "constant_ratio", kWarmupMinRatio = "warmup_min_ratio",
+                           kCosineMinRatio = "cos_min_ratio";
 constexpr ScheduleOption kHalfCycles{kCycles, 0.5};
 constexpr ScheduleOption kLeastRate{.name = kMinRate, .least = 0, .most = 1};
 
@@ -242,6 +243,57 @@ constexpr std::array kOneCycleOptions = {
     // Only a constant momentum is supported; torch's default would turn it against the rate.
     ScheduleOption{.name = "cycle_momentum", .value = 0, .form = OptionForm::kFlag, .least = 0, .most = 0}};
 
+// --- DeepSpeed's ---
+
+constexpr std::array<std::string_view, 2> kWarmups = {"log", "linear"};
+constexpr ScheduleOption kWarmupType{.name = "warmup_type", .value = 0, .form = OptionForm::kWord, .words = kWarmups};
+constexpr ScheduleOption kTotalSteps{.name = "total_num_steps", .form = OptionForm::kInteger, .least = 1};
+
+// DeepSpeed counts the step that has been done, so that the first two steps have the rate from which a warmup starts.
+// A warmup has at least two steps.
+struct DeepspeedSteps {
+  int64_t step = 0, warmup = 0;
+  double total = 0;
+
+  DeepspeedSteps(const Span& span, const Options& options, int64_t done)
+      : step(done - 1),
+        warmup(std::max<int64_t>(2, span.warmup_steps)),
+        total(options.find(kTotalSteps.name).value_or(as_real(span.total_steps))) {}
+  [[nodiscard]] bool is_warming_up() const { return step < warmup; }
+};
+
+// REQUIRES: the warmup goes on.
+double deepspeed_warmup(const DeepspeedSteps& at, const Options& options) {
+  if (at.step < 0) return 0;
+  if (options.number(kWarmupType.name) == 1) return as_real(at.step) / as_real(at.warmup);
+  return 1 / std::log(as_real(at.warmup)) * std::log(as_real(at.step + 1));
+}
+
+double warmup_lr(const Span& span, const Options& options, int64_t done) {
+  const DeepspeedSteps at(span, options, done);
+  return at.is_warming_up() ? span.peak * deepspeed_warmup(at, options) : span.peak;
+}
+constexpr std::array kWarmupLrOptions = {kWarmupType};
+
+double warmup_decay_lr(const Span& span, const Options& options, int64_t done) {
+  const DeepspeedSteps at(span, options, done);
+  if (at.is_warming_up()) return span.peak * deepspeed_warmup(at, options);
+  return span.peak * std::max(0.0, (at.total - as_real(at.step)) / std::max(1.0, at.total - as_real(at.warmup)));
+}
+constexpr std::array kWarmupDecayOptions = {kWarmupType, kTotalSteps};
+
+double warmup_cosine_lr(const Span& span, const Options& options, int64_t done) {
+  const DeepspeedSteps at(span, options, done);
+  if (at.step < 0) return 0;
+  if (at.is_warming_up()) return span.peak * with_least(deepspeed_warmup(at, options), options.number(kWarmupMinRatio));
+  const double after = as_real(at.step - at.warmup + 1), all = std::max(1.0, at.total - as_real(at.warmup));
+  const double wave = (1 + std::cos(std::numbers::pi * after / all)) / 2;
+  return span.peak * std::max(0.0, with_least(wave, options.number(kCosineMinRatio)));
+}
+constexpr std::array kWarmupCosineOptions = {
+    kWarmupType, kTotalSteps, ScheduleOption{.name = kWarmupMinRatio, .value = 0, .least = 0, .most = 1},
+    ScheduleOption{.name = kCosineMinRatio, .value = 0.0001, .least = 0, .most = 1}};
+
 constexpr std::array kSchedules = {
     ScheduleDef{.name = "constant", .options = {}, .has_warmup = false, .rate = constant},
     ScheduleDef{.name = "constant_with_warmup", .options = {}, .rate = constant_with_warmup},
@@ -262,6 +314,9 @@ constexpr std::array kSchedules = {
     ScheduleDef{.name = "warmup_stable_decay", .options = kStableOptions, .rate = warmup_stable_decay},
     ScheduleDef{.name = "rex", .options = kRexOptions, .ahead = 1, .rate = rex},
     ScheduleDef{.name = "one_cycle", .options = kOneCycleOptions, .rate = one_cycle},
+    ScheduleDef{.name = "WarmupLR", .options = kWarmupLrOptions, .rate = warmup_lr},
+    ScheduleDef{.name = "WarmupDecayLR", .options = kWarmupDecayOptions, .rate = warmup_decay_lr},
+    ScheduleDef{.name = "WarmupCosineLR", .options = kWarmupCosineOptions, .rate = warmup_cosine_lr},
 };
 
 }  // namespace

@@ -1,15 +1,22 @@
 #include "train/session.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "base/bytes.h"
 #include "base/error.h"
 #include "base/index.h"
 #include "base/random.h"
 #include "base/sizes.h"
+#include "job/draw_planner.h"
 #include "plan/verify.h"
 
 namespace spillway::train {
 namespace {
+
+int64_t missing_bytes(const Plan& plan) {
+  return std::accumulate(plan.missing_bytes.begin(), plan.missing_bytes.end(), int64_t{0});
+}
 
 void check_programs(const std::vector<std::string>& violations) {
   SPILLWAY_CHECK(violations.empty(), "the plan's program is wrong: {}", violations.front());
@@ -27,6 +34,13 @@ std::vector<const Program*> checked_programs(const PlannedJob& planned) {
     result.push_back(program);
   }
   return result;
+}
+
+MemoryNeeds needs_of(const PlannedJob& planned) {
+  MemoryNeeds needs;
+  for (const Program* program : checked_programs(planned)) needs.add(*program);
+  if (planned.draws) needs.add(planned.draws->needs());
+  return needs;
 }
 
 template <typename T>
@@ -151,19 +165,43 @@ BatchStreams::BatchStreams(std::span<const infer::Batch> streams) : count_(strea
   std::copy(streams.begin(), streams.end(), batches_.begin());
 }
 
-TrainingSession::TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool,
-                                 const ExecutorOptions& options)
+TrainingSession::TrainingSession(const Job& job, PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options)
     : job_(job),
       planned_(planned),
       pool_(pool),
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
-      memory_(checked_programs(planned), pool, options.tiers),
-      executor_(planned.training.graph, planned.plan.program, memory_, options),
+      memory_(needs_of(planned), planned.plan.program, pool, options.tiers),
+      executor_(std::make_unique<Executor>(planned.training.graph, planned.plan.program, memory_, options)),
       share_(options.peers, job.graph.model.context_ranks),
       beside_(planned.beside.size()) {
   if (options.peers != nullptr)
-    parts_.emplace(executor_.values(), planned.training.graph, planned.training.parts, *options.peers);
+    parts_.emplace(executor_->values(), planned.training.graph, planned.training.parts, *options.peers);
+}
+
+void TrainingSession::draw(const LayerDraw& draw) {
+  if (draw.numbers == draw_.numbers) {
+    draw_ = draw;
+    return;
+  }
+  Budget room;
+  room.device = arena_bytes(planned_, Tier::kDevice);
+  room.host = arena_bytes(planned_, Tier::kHost);
+  room.disk = arena_bytes(planned_, Tier::kDisk);
+  PlannedDraw next = planned_.draws->plan(draw.numbers, room);
+  if (!next.plan.fits)
+    throw input_error("lisa_n_layers", "expected memory for {}, got {} less than needed; {}", layers_text(draw.numbers),
+                      format_bytes_up(missing_bytes(next.plan)),
+                      "raise memory.device, then go on from the last checkpoint");
+  check_programs(verify(next.training.graph, next.plan.program, room));
+  check_programs(
+      verify_shared_homes(planned_.training.graph, planned_.plan.program, next.training.graph, next.plan.program));
+  peaks_before_ = measured_peak_bytes();
+  executor_.reset();
+  planned_.training = std::move(next.training);
+  planned_.plan = std::move(next.plan);
+  executor_ = std::make_unique<Executor>(planned_.training.graph, planned_.plan.program, memory_, options_);
+  draw_ = draw;
 }
 
 // The load-balancing loss is a mean over the micro-batches of an update, as in TRL.
@@ -179,6 +217,10 @@ void TrainingSession::set_step_values() {
   for (const OtherRate& other : training().other_rates)
     set_scalar(home(other.value), static_cast<float>(learning_rate_ * other.ratio));
   set_scalar(home(training().step), static_cast<int32_t>(step_ + 1));
+  for (size_t i = 0; i < training().layer_steps.size(); ++i) {
+    const int64_t before = draw_.steps_before.empty() ? 0 : draw_.steps_before[i];
+    set_scalar(home(training().layer_steps[i]), static_cast<int32_t>(before + step_ - draw_.first_step + 1));
+  }
 }
 
 // Runs the passes and the forward section. streams_of(i) returns the streams of micro-batch i of the group, none if it
@@ -222,7 +264,7 @@ std::span<const double> TrainingSession::forward_steps(std::span<const BatchStre
                                                        int64_t apart) {
   const TrainingGraph& t = training();
   set_step_values();
-  fill_group(executor_, t.graph, t.group, group.size(), streams_in(group), scale, share_);
+  fill_group(*executor_, t.graph, t.group, group.size(), streams_in(group), scale, share_);
   for (int64_t i = 0; i < std::ssize(t.group); ++i) {
     const MicroBatchValues& values = nth(t.group, i);
     if (values.router_loss_weight != kNone) set_scalar(home(values.router_loss_weight), router_loss_weight_);
@@ -235,7 +277,7 @@ std::span<const double> TrainingSession::forward_steps(std::span<const BatchStre
     const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i * apart));
     set_scalar(home(values.dropout_seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   }
-  run_forward(executor_, t.objective, t.group, streams_in(group), t.forward);
+  run_forward(*executor_, t.objective, t.group, streams_in(group), t.forward);
   return std::span(losses_).first(group.size());
 }
 
@@ -244,16 +286,16 @@ void TrainingSession::backward_step(int64_t micro_batches) {
     const int64_t together = job_.graph.model.context_ranks, apart = options_.peers->size() / together;
     for (const MicroBatchValues& values : training().group) {
       const int64_t contributors = std::clamp<int64_t>(micro_batches, 0, apart) * together;
-      executor_.set_contributors(narrow<int>(contributors), values.tokens);
+      executor_->set_contributors(narrow<int>(contributors), values.tokens);
       micro_batches -= apart;
     }
   }
-  executor_.run(training().backward);
+  executor_->run(training().backward);
 }
 
 double TrainingSession::update() {
-  executor_.run(training().update);
-  return number(executor_.result(training().norm_result));
+  executor_->run(training().update);
+  return number(executor_->result(training().norm_result));
 }
 
 double TrainingSession::evaluate(std::span<const infer::Batch> streams) {
@@ -348,12 +390,14 @@ std::vector<const LaneProfile*> TrainingSession::profiles() const {
 }
 
 std::array<int64_t, kTiers> TrainingSession::measured_peak_bytes() const {
-  return largest_peaks(executor_, beside_,
-                       [](const Executor& executor, Tier tier) { return executor.measured_peak_bytes(tier); });
+  std::array<int64_t, kTiers> peaks = largest_peaks(
+      *executor_, beside_, [](const Executor& executor, Tier tier) { return executor.measured_peak_bytes(tier); });
+  for (size_t i = 0; i < kTiers; ++i) peaks[i] = std::max(peaks[i], peaks_before_[i]);
+  return peaks;
 }
 
 std::array<int64_t, kTiers> TrainingSession::take_recent_peak_bytes() {
-  return largest_peaks(executor_, beside_,
+  return largest_peaks(*executor_, beside_,
                        [](Executor& executor, Tier tier) { return executor.take_recent_peak_bytes(tier); });
 }
 

@@ -39,7 +39,12 @@ class TrainingSession {
  public:
   // Allocates the arenas and checks the programs with the verifier. Borrows its arguments, which must outlive the
   // session. `options` say where the lower tiers are and which threads run the lanes.
-  TrainingSession(const Job& job, const PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
+  TrainingSession(const Job& job, PlannedJob& planned, ThreadPool& pool, const ExecutorOptions& options = {});
+
+  // Trains the layers of a draw from its first step on: plans their program, and puts it in the place of the one before
+  // it, as PlannedJob::training and plan. Does nothing but count if the same layers are trained already. Call it between
+  // steps. Throws InputError where the program does not fit in the memory of the job. REQUIRES: job.graph.drawn.
+  void draw(const LayerDraw& draw);
 
   // Begins update `step` of the weights, counted from 0. Must come before its micro-batches, of which it has
   // `micro_batches` on all ranks and which may already update weights. Other programs may run between them.
@@ -113,16 +118,16 @@ class TrainingSession {
   std::vector<infer::Generated> sample(std::span<const int32_t> ends);
 
   // Returns the memory of a value, as Executor::home().
-  [[nodiscard]] TensorView home(ValueId id) const { return executor_.home(id); }
+  [[nodiscard]] TensorView home(ValueId id) const { return executor_->home(id); }
   // The contents of all persistent values, for use between steps. With several ranks, all of them read in the same
   // order (runtime/part_store.h).
-  [[nodiscard]] ValueStore& store() { return parts_ ? static_cast<ValueStore&>(*parts_) : executor_.values(); }
+  [[nodiscard]] ValueStore& store() { return parts_ ? static_cast<ValueStore&>(*parts_) : executor_->values(); }
   // Returns the same store where several ranks have parts of some values, else null.
   [[nodiscard]] PartStore* part_store() { return parts_ ? &*parts_ : nullptr; }
-  [[nodiscard]] const Executor& executor() const { return executor_; }
+  [[nodiscard]] const Executor& executor() const { return *executor_; }
   // Start and stop recording the time of every instruction of a step.
-  void start_trace() { executor_.start_trace(); }
-  void stop_trace() { executor_.stop_trace(); }
+  void start_trace() { executor_->start_trace(); }
+  void stop_trace() { executor_->stop_trace(); }
   [[nodiscard]] const TrainingGraph& training() const { return planned_.training; }
   [[nodiscard]] const PlannedJob& planned() const { return planned_; }
 
@@ -135,15 +140,17 @@ class TrainingSession {
                    const StreamsOf& streams_of, SectionId section);
 
   const Job& job_;
-  const PlannedJob& planned_;
+  PlannedJob& planned_;
   ThreadPool& pool_;
   uint64_t seed_;
+  LayerDraw draw_;  // of a job of drawn layers; none yet: its counts begin at 0
   int64_t step_ = 0;
   double learning_rate_ = 0;
   float router_loss_weight_ = 0;  // in a micro-batch
   ExecutorOptions options_;
   Memory memory_;
-  Executor executor_;               // training's
+  std::unique_ptr<Executor> executor_;           // training's
+  std::array<int64_t, kTiers> peaks_before_{};   // of the executors before it
   std::optional<PartStore> parts_;  // of several ranks: training's values as if this rank had all of them
   StreamShare share_;               // of micro-batches that ranks share
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs

@@ -61,6 +61,7 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       ranks_(ranks != nullptr ? *ranks : alone_),
       evaluator_(job, session, *data_, ranks_),
       stopping_(job.config.output),
+      draws_(layer_draws(job)),
       from_(std::move(start.checkpoint)) {
   data_->check();
   length_ = data_->length();
@@ -148,6 +149,18 @@ auto Trainer::or_save(const Feed& feed) {
     if (position_.step > 0) try_to_save();
     throw;
   }
+}
+
+// A run that goes on from a checkpoint trains the layers that are drawn by then.
+void Trainer::draw_layers_if_due() {
+  if (!draws_ || (has_drawn_ && !draws_->is_due(position_.step))) return;
+  has_drawn_ = true;
+  const LayerDraw draw = draws_->at(position_.step);
+  if (listeners_.before_draw) listeners_.before_draw();
+  or_save([&] { session_.draw(draw); });
+  log_info("from step {} on: {} {} trained", position_.step + 1, layers_text(draw.numbers),
+           draw.numbers.size() == 1 ? "is" : "are");
+  if (listeners_.draw) listeners_.draw(draw);
 }
 
 void Trainer::begin_step() {
@@ -368,6 +381,7 @@ TrainingOutcome Trainer::run() {
   begin_run(outcome);
   while (position_.step < length_.total_steps && !outcome.interrupted && !stopping_.stops()) {
     restart_adapter_if_due();
+    draw_layers_if_due();
     if (listeners_.before_step) listeners_.before_step();
     const StepRecord record = train_step();
     seconds.push_back(record.step_seconds);

@@ -59,6 +59,9 @@ struct SampleRecord {
 
 // Callbacks for progress and results. Empty functions are not called.
 struct TrainingListeners {
+  // Of a job that draws layers: before the program of training is another one, and once it is.
+  std::function<void()> before_draw;
+  std::function<void(const LayerDraw&)> draw;
   std::function<void()> before_step;
   std::function<void(const StepRecord&)> step;
   std::function<void(const EvaluationRecord&)> evaluation;
@@ -152,6 +155,7 @@ class Trainer {
     return {job_, base_files_, session_.training(), session_.store(), merged_base_};
   }
   void restart_adapter_if_due();
+  void draw_layers_if_due();
   void keep_base_of(const CheckpointRecord& checkpoint);
   [[nodiscard]] TrainedFacts facts() const;
 
@@ -170,6 +174,8 @@ class Trainer {
   Stopping stopping_;
   TrainedFacts facts_;  // that change as the run goes on
   TrainingPosition position_;
+  std::optional<LayerDraws> draws_;  // of a job that trains drawn layers
+  bool has_drawn_ = false;           // in this process
   std::optional<CheckpointRecord> from_;
   std::unique_ptr<StepFeed> feed_;  // while it runs
   HeldGroup group_;                 // that a run of the plan trains on

@@ -109,7 +109,7 @@ PreferenceRun run_preference(const config::Config& config, train::MakeRounds mak
   create_folders(run.output);
   const Machine machine = tiered_machine();
   const train::Job job = train::make_job(config, machine);
-  const train::PlannedJob planned = train::plan_job(job, machine);
+  train::PlannedJob planned = train::plan_job(job, machine);
   REQUIRE(planned.plan.fits);
   train::TrainingData data;
   (void)capture([&] {  // counts of rows

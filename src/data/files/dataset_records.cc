@@ -105,9 +105,11 @@ class DatasetRecords : public RecordParser {
       if (!next_of_slices(kept_)) return false;
       copies_ = selection_.next().value_or(0);
       if (copies_ > 0) columns_.apply(kept_);
+      kept_.copy = 0;
     }
     --copies_;
     record = copies_ == 0 ? std::move(kept_) : kept_;
+    ++kept_.copy;
     return true;
   }
 

@@ -19,6 +19,7 @@ struct Record {
   nlohmann::ordered_json fields;  // an object; CSV gives text, and null for an empty field
   std::string where;
   int32_t source = 0;  // of several datasets that are read together: which
+  int64_t copy = 0;    // of the same record, where its dataset has a weight above 1: 0 is the first
 };
 
 // The limit of one row's size; a larger row is an error.

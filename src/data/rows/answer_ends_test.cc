@@ -83,7 +83,7 @@ TEST_CASE("the end of an answer is a target by itself, as axolotl has it where e
       CAPTURE(i);
       // axolotl mistakes the place of a turn whose thoughts the template drops, and leaves out the space that Llama 2's
       // template writes before the end.
-      if (family["name"] == "Qwen3" && i == 1) continue;
+      if (family["name"] == "Qwen3" && i > 0) continue;
       if (family["name"] == "Llama 2") continue;
       const Row row = chat_row(family, family["rows"][i], {});
       CHECK(Json(row.input_ids) == family["input_ids"][i]);
@@ -92,19 +92,51 @@ TEST_CASE("the end of an answer is a target by itself, as axolotl has it where e
       ++compared;
     }
   }
-  CHECK(compared == 25);
+  CHECK(compared == 37);
 }
 
 TEST_CASE("with eot_tokens masks are axolotl's, and without any eot_tokens as axolotl has them without the key") {
   for (const Json& family : families()) {
     for (size_t i = 0; i < family["rows"].size(); ++i) {
-      if (family["name"] == "Qwen3" && i == 1) continue;
+      if (family["name"] == "Qwen3" && i > 0) continue;
       CAPTURE(family["name"].dump());
       CAPTURE(i);
       CHECK(Json(chat_row(family, family["rows"][i], eots_of(family)).labels) == family["axolotl_with_eot_tokens"][i]);
       CHECK(Json(chat_row(family, family["rows"][i], std::vector<std::string>()).labels) == family["axolotl"][i]);
     }
   }
+}
+
+TEST_CASE("white space that the template writes before an answer is a target where the tokenizer joins it with words") {
+  // A vocabulary of bytes, in which a space joins the bracket that axolotl's stand-in begins with, and "yes".
+  Json vocabulary = Json::object();
+  for (int byte = 33; byte < 127; ++byte) vocabulary[std::string(1, static_cast<char>(byte))] = vocabulary.size();
+  const std::string space = "\u0120";
+  for (const std::string& token : {space, space + "[", space + "y"}) vocabulary[token] = vocabulary.size();
+  const Json tokenizer = {
+      {"added_tokens", Json::array({{{"id", vocabulary.size()}, {"content", "</s>"}, {"special", true}}})},
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"vocab", vocabulary}, {"merges", {space + " [", space + " y"}}}}};
+  const auto read = text::Tokenizer::from_json(tokenizer.dump(), R"({"eos_token": "</s>"})", "");
+  DatasetConfig config;
+  config.type = {true, "chat_template"};
+  config.chat_template_jinja =
+      "{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %} {{ m.content }}</s>"
+      "{% endif %}{% endfor %}";
+  const auto learned = [&](const std::string& answer) {
+    const Json messages =
+        Json::array({{{"role", "user"}, {"content", "q"}}, {{"role", "assistant"}, {"content", answer}}});
+    std::vector<Row> rows;
+    make_row_builder(config, {}, read)->build({{{"messages", messages}}, "row:1"}, rows);
+    std::vector<int32_t> ids;
+    for (const int32_t label : rows.at(0).labels)
+      if (label != kIgnoredLabel) ids.push_back(label);
+    return read.decode(ids, false);
+  };
+  CHECK(learned("42") == " 42</s>");  // the space is a token of its own
+  CHECK(learned("yes") == " yes</s>");
+  CHECK(learned(" 4") == "  4</s>");
 }
 
 TEST_CASE("assistant_only_loss has TRL's masks where the template marks the end of an answer") {

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "data/rows/answer_ends.h"
+#include "data/rows/answer_space.h"
 #include "data/rows/chat_renderer.h"
 #include "data/rows/conversation.h"
 #include "data/rows/replaced_places.h"
@@ -48,6 +49,7 @@ class ChatRows : public RowBuilder {
     for (const std::string& role : config_.roles_to_train) roles_to_train_.insert(reader_.mapped_role(role));
     if (tokenizer.eos_id()) eos_.insert(*tokenizer.eos_id());
     if (options_.eot_tokens) set_end_tokens(*options_.eot_tokens);
+    before_answers_ = white_space_before_answers(templates_.usual, variables_, options_.now, tokenizer);
   }
 
   void build(const Record& record, std::vector<Row>& rows) const override {
@@ -335,8 +337,19 @@ class ChatRows : public RowBuilder {
         text, wanted.turns.size(), [&](std::span<const size_t> some, std::span<const std::string> stand_ins) {
           return render_replaced(wanted, some, stand_ins);
         });
-    for (Range& range : ranges) range = tokens_of(range, spans);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (wanted.replaced == Replaced::kTurn)
+        add_white_space(nth(wanted.conversation.turns, wanted.turns[i]), text, ranges[i]);
+      ranges[i] = tokens_of(ranges[i], spans);
+    }
     return ranges;
+  }
+
+  // Adds the white space before an answer to its bytes. Parts of a content are counted from the content's own begin.
+  void add_white_space(const Turn& turn, std::string_view text, Range& bytes) const {
+    if (bytes.begin >= bytes.end || has_parts(turn) || !is_answering_role(turn.role())) return;
+    if (text.substr(0, static_cast<size_t>(bytes.begin)).ends_with(before_answers_))
+      bytes.begin -= std::ssize(before_answers_);
   }
 
   static Range tokens_of(const Range& bytes, const Spans& spans) {
@@ -370,6 +383,7 @@ class ChatRows : public RowBuilder {
   AnswerEnds ends_;
   std::set<int32_t> end_tokens_;  // that the config names
   std::set<int32_t> eos_;
+  std::string before_answers_;  // white_space_before_answers()
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ class TransformedRecords {
     std::vector<nlohmann::ordered_json> fields;
     for (Record record; fields.size() < kTransformed && records_.next(record);) {
       fields.push_back(std::move(record.fields));
-      records.push_back({.where = std::move(record.where)});
+      records.push_back({.where = std::move(record.where), .copy = record.copy});
     }
     if (fields.empty()) return false;
     fields = transform_(function_, std::move(fields));
@@ -89,14 +89,16 @@ class PromptReader {
   bool adds_special_tokens_;
 };
 
-// Finds rows that were seen before: rows are equal if their prompts and all their columns are.
+// Finds rows that were seen before: rows are equal if their prompts and all their columns are. Copies that a dataset's
+// weight asks for are no duplicates.
 class SeenPrompts {
  public:
-  bool is_new(const PromptRow& row) {
+  // `copy` is Record::copy.
+  bool is_new(const PromptRow& row, int64_t copy) {
     const auto text = [](const nlohmann::ordered_json& value) {
       return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
     };
-    const bool is_new = seen_.insert(text(row.prompt) + text(row.columns)).second;
+    const bool is_new = seen_.insert(text(row.prompt) + text(row.columns) + std::to_string(copy)).second;
     duplicates_ += is_new ? 0 : 1;
     return is_new;
   }
@@ -125,8 +127,10 @@ std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, cons
   std::vector<PromptRow> rows;
   SeenPrompts seen;
   LeftOutParts left_out;
-  const auto add = [&](PromptRow row) {
-    if (options.deduplicate && !seen.is_new(row)) return;
+  const auto add = [&](const PromptReader& reader, Record record) {
+    const int64_t copy = record.copy;
+    PromptRow row = reader.read(std::move(record));
+    if (options.deduplicate && !seen.is_new(row, copy)) return;
     left_out.add(row.left_out);
     rows.push_back(std::move(row));
   };
@@ -138,10 +142,10 @@ std::vector<PromptRow> load_prompts(std::span<const DatasetConfig> configs, cons
     if (is_transform(config) && transform) {
       TransformedRecords transformed(config, transform, records);
       for (std::vector<Record> some; transformed.next(some);)
-        for (Record& record : some) add(reader.read(std::move(record)));
+        for (Record& record : some) add(reader, std::move(record));
       continue;
     }
-    for (Record record; records.next(record);) add(reader.read(std::move(record)));
+    for (Record record; records.next(record);) add(reader, std::move(record));
   }
   if (seen.duplicates() > 0) log_info("datasets: {} prompts, {} duplicates dropped", rows.size(), seen.duplicates());
   if (left_out.any()) log_warning("datasets: {}", left_out_warning(left_out, std::ssize(rows)));

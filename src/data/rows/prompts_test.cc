@@ -15,12 +15,13 @@ const text::Tokenizer& prompt_tokenizer() {
   return kTokenizer;
 }
 
-std::vector<PromptRow> load(const std::string& lines, const RowOptions& options = {}) {
+std::vector<PromptRow> load(const std::string& lines, const RowOptions& options = {}, double weight = 1) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "p.jsonl";
   write_file(file, lines);
   DatasetConfig config;
   config.path = file.string();
+  config.weight = weight;
   return load_prompts(std::span(&config, 1), options, prompt_tokenizer());
 }
 
@@ -63,4 +64,5 @@ TEST_CASE("of rows of prompts that are equal the first stays, where equal rows a
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].columns.at("answer") == 1);
   CHECK(rows[1].columns.at("answer") == 2);
+  CHECK(load(lines, options, 2).size() == 4);  // copies are no duplicates
 }

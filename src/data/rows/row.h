@@ -62,6 +62,7 @@ struct Row {
   LeftOutParts left_out;        // of the conversation that it was made of
   bool joins_prompt = false;    // the tokens of prompt and completion together do not begin with those of the prompt
   RowEnds ends;                 // before it is cut
+  int64_t copy = 0;             // Record::copy
 
   // Returns the largest of ids and labels: either may be outside of a model's vocabulary.
   [[nodiscard]] int32_t largest_id() const {

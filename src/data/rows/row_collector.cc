@@ -34,14 +34,16 @@ RowCollector::RowCollector(const RowOptions& options, RowSink& sink)
   };
 }
 
-void RowCollector::add_record() {
+void RowCollector::add_record(int64_t copy) {
   if (records_ > 0 && records_ % kMapBatchRows == 0) take_later();
   ++records_;
   ++summary_.rows_read;
   rows_of_record_ = 0;
+  copy_ = copy;
 }
 
 void RowCollector::add(Row row, std::string_view where) {
+  row.copy = copy_;
   if (objective_ == Objective::kUnpaired && rows_of_record_++ > 0) {
     later_.emplace_back(std::move(row), where);
   } else {
@@ -65,6 +67,7 @@ Hash128 RowCollector::hash_of(const Row& row) {
   // The first label is not a target: rows that differ only in it are equal.
   if (!row.labels.empty()) hashed_.insert(hashed_.end(), row.labels.begin() + 1, row.labels.end());
   hashed_.insert(hashed_.end(), row.values.begin(), row.values.end());
+  hashed_.push_back(static_cast<int32_t>(row.copy));  // copies that a dataset's weight asks for are no duplicates
   return hash_128(std::as_bytes(std::span(hashed_)));
 }
 

@@ -50,7 +50,8 @@ class RowCollector {
  public:
   RowCollector(const RowOptions& options, RowSink& sink);
 
-  void add_record();
+  // `copy` is Record::copy.
+  void add_record(int64_t copy);
   // Adds a row of the last record. Throws InputError at `where` for a row that is too long, if the options say so.
   void add(Row row, std::string_view where);
   // Call it after the last record of a dataset, whose answers are counted apart. Where pairs become unpaired rows, TRL
@@ -76,6 +77,7 @@ class RowCollector {
   RowSink& sink_;
   DatasetSummary summary_;
   int64_t rows_of_record_ = 0, records_ = 0;  // of the dataset
+  int64_t copy_ = 0;                          // Record::copy of the last record
   DatasetSummary::Answers answers_;           // of the dataset
   std::vector<std::pair<Row, std::string>> later_;
   std::unordered_set<Hash128, HashOf> seen_;

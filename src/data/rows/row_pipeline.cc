@@ -64,7 +64,7 @@ void RowPipeline::collect_oldest() {
   bytes_in_flight_ -= chunk->bytes;
   size_t row = 0;
   for (size_t i = 0; i < chunk->row_ends.size(); ++i) {
-    collector_.add_record();
+    collector_.add_record(chunk->records[i].copy);
     for (; row < chunk->row_ends[i]; ++row) collector_.add(std::move(chunk->rows[row]), chunk->records[i].where);
   }
   if (chunk->error) std::rethrow_exception(chunk->error);

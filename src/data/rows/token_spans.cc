@@ -10,6 +10,23 @@ namespace {
 
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
+// Returns true for bytes whose last character goes on in the next token.
+bool ends_inside_character(std::string_view bytes) {
+  size_t tail = 0;  // of the last character
+  while (tail < std::min<size_t>(bytes.size(), 4)) {
+    const auto byte = static_cast<unsigned char>(bytes[bytes.size() - ++tail]);
+    if ((byte & 0xC0) == 0x80) continue;
+    const size_t length = byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+    return tail < length;
+  }
+  return false;
+}
+
+// Returns true if a character of the text begins at the byte, or the text ends there.
+bool begins_character(std::string_view text, size_t at) {
+  return at >= text.size() || (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
+}
+
 // Finds the spans by the text that each id adds to the decoded text; exact for byte-level vocabularies.
 std::optional<Spans> spans_by_decoding(const text::Tokenizer& tokenizer, std::string_view text,
                                        std::span<const int32_t> ids) {
@@ -21,14 +38,20 @@ std::optional<Spans> spans_by_decoding(const text::Tokenizer& tokenizer, std::st
   for (const int32_t id : ids) {
     const std::string piece = decoder.push(id);
     if (text.substr(at, piece.size()) != piece) return std::nullopt;
-    const auto begin = static_cast<int64_t>(at);
+    size_t begin = at;
     at += piece.size();
-    spans.emplace_back(begin, static_cast<int64_t>(at));
     if (piece.empty()) {
+      spans.emplace_back(static_cast<int64_t>(begin), static_cast<int64_t>(at));
       ++open;
       continue;
     }
-    for (; open > 0; --open) spans[spans.size() - 1 - open].second = static_cast<int64_t>(at);
+    const std::string bytes = tokenizer.token_bytes(id);
+    // The decoder holds byte tokens back until another one comes, whose own bytes are the last, then.
+    const bool has_own = open > 0 && bytes.size() < piece.size() && begins_character(text, at - bytes.size());
+    if (has_own) begin = at - bytes.size();
+    for (; open > 0; --open) spans[spans.size() - open].second = static_cast<int64_t>(has_own ? begin : at);
+    spans.emplace_back(static_cast<int64_t>(begin), static_cast<int64_t>(at));
+    open = ends_inside_character(bytes) ? 1 : 0;
   }
   if (at != text.size() || open > 0) return std::nullopt;
   return spans;

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/log.h"
 #include "base/math.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -15,6 +16,7 @@
 #include "model/token_ids.h"
 #include "rewards/outside.h"
 #include "text/token_ids.h"
+#include "text/tokenizer_differences.h"
 
 namespace spillway::train {
 namespace {
@@ -132,9 +134,19 @@ std::vector<int32_t> stop_ids_of(const config::Config& config, const text::Token
   return ids;
 }
 
+// Warns of what transformers and TRL make of the tokenizer otherwise.
+void say_what_others_do(const config::Config& config) {
+  std::vector<std::string> said = {text::other_ids_in_transformers(config.tokenizer.folder)};
+  if (config.online->kind == config::OnlineKind::kGrpo)
+    said.push_back(text::other_answers_in_trl(config.tokenizer.folder));
+  for (const std::string& one : said)
+    if (!one.empty()) log_warning("{}", one);
+}
+
 // Reads the parts of the job that do not depend on the sizes of batches.
 OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
   OnlineJob job;
+  say_what_others_do(config);
   job.tokenizer = std::make_shared<text::Tokenizer>(
       text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
   job.stop_ids = stop_ids_of(config, *job.tokenizer);

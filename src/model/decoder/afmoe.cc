@@ -32,6 +32,7 @@ Mixture read_router(const JsonField& json) {
   read_route_scale(json, mixture, "route_scale");
   read_shared_experts(json, mixture, "num_shared_experts", 2);
   mixture.router = "router.gate";
+  mixture.router_is_linear = true;
   mixture.choice_bias = "expert_bias";
   mixture.router_starts_as_zeros = true;
   return mixture;

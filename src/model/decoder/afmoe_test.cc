@@ -45,7 +45,8 @@ TEST_CASE(
   CHECK(table.find("model.layers.1.self_attn.gate_proj.weight")->shape == Shape{48, 32});
   CHECK(table.find("model.layers.1.mlp.expert_bias")->role == ParameterRole::kBuffer);
   const Parameter& router = *table.find("model.layers.1.mlp.router.gate.weight");
-  CHECK(router.role == ParameterRole::kRouter);
+  CHECK(router.role == ParameterRole::kLinear);  // as PEFT and bitsandbytes see it
+  CHECK(router.takes_adapter);
   CHECK(router.fresh == FreshContent::kZeros);
 }
 

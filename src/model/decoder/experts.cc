@@ -154,8 +154,10 @@ class MixtureBuilder {
       x = ops::rms_norm(builder(), x, scale, parts_.config().norm_eps);
       x = ops::scale(builder(), x, 1 / std::sqrt(static_cast<double>(width)));
     }
-    const LinearLayer router{
-        .module = module_ + std::string(mixture_.router), .in_features = width, .out_features = mixture_.experts};
+    const LinearLayer router{.module = module_ + std::string(mixture_.router),
+                             .in_features = width,
+                             .out_features = mixture_.experts,
+                             .starts_as_zeros = mixture_.router_starts_as_zeros};
     return ops::cast(builder(), parts_.layers().linear(router, x), DType::kF32);
   }
 

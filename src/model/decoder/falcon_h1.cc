@@ -78,6 +78,14 @@ const Architecture kFalconH1{
     .norm = {.eps = 1e-5},
     .final_norm = "model.final_layernorm",
     .layer = {.norms = {.before_feed_forward = "pre_ff_layernorm"}, .feed_forward = {.module = "feed_forward"}},
-    .read = read_falcon_h1};
+    .read = read_falcon_h1,
+    .gguf = {
+        .name = "falcon-h1",
+        .is_norm_bare = true,
+        .folds_scales = true,
+        .states_vocabulary = true,
+        .head_size = GgufHeadSize::kWritten,
+        .head = GgufHead::kUntied,
+        .space = {.is_there = true, .width = "mamba_d_ssm", .norm_key = "mamba_rms_norm", .always_adds_bias = true}}};
 
 }  // namespace spillway::architectures

@@ -14,6 +14,9 @@
 namespace spillway {
 namespace {
 
+// The context_length of models whose heads do not turn, by the converter.
+constexpr int64_t kContextWithoutRope = int64_t{1} << 20;
+
 const GgufFamily& family_of(const DecoderConfig& config) { return config.architecture->gguf; }
 
 // Returns the attention that metadata speak of: that of the first layer without a window, if there is one.
@@ -80,8 +83,9 @@ std::vector<int64_t> layers_with_values(const DecoderConfig& config) {
   std::vector<int64_t> result;
   for (int64_t index = 0; index < std::ssize(config.layers); ++index) {
     const DecoderLayer& layer = nth(config.layers, index);
-    const bool has_heads = !layer.convolution && !layer.attention.latent && !layer.attention.values_are_keys;
-    if (layer.delta || has_heads) result.push_back(index);
+    const bool has_heads = layer.has_attention && !layer.attention.latent && !layer.attention.values_are_keys;
+    const bool has_rule = layer.delta && layer.delta->heads.rule == ops::StateRule::kCorrects;
+    if (has_rule || has_heads) result.push_back(index);
   }
   return result;
 }
@@ -94,10 +98,10 @@ class Describer {
 
   void add_sizes() {
     size("block_count", std::ssize(config_.layers));
-    size("context_length", config_.max_position_embeddings);
+    size("context_length", is_still() ? kContextWithoutRope : config_.max_position_embeddings);
     size("embedding_length", config_.hidden_size);
-    if (const int64_t inner = config_.layers.front().feed_forward.inner; inner > 0) size("feed_forward_length", inner);
-    const bool is_rms = config_.architecture->norm.kind == NormKind::kRms;
+    add_widths();
+    const bool is_rms = config_.architecture->norm.kind == NormKind::kRms && !family_.has_layer_norm_eps;
     number(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon", config_.norm_eps);
     if (family_.states_vocabulary) size("vocab_size", config_.vocab_size);
     for (const GgufKey& key : family_.keys)
@@ -121,14 +125,13 @@ class Describer {
     size("rope.dimension_count_swa", rotary_size(config_.ropes[1], local));
   }
 
-  // A layer with a convolution has none.
   void add_kv_heads() {
     std::vector<int32_t> heads;
-    for (const DecoderLayer& layer : config_.layers)
-      heads.push_back(layer.convolution ? 0 : static_cast<int32_t>(layer.attention.kv_heads));
-    if (std::adjacent_find(heads.begin(), heads.end(), std::not_equal_to<>()) == heads.end())
-      return size("attention.head_count_kv", heads.front());
-    set("attention.head_count_kv", std::move(heads));
+    for (const DecoderLayer& layer : config_.layers) {
+      const bool has_keys = layer.has_attention || !family_.lists_keys;
+      heads.push_back(has_keys ? static_cast<int32_t>(layer.attention.kv_heads) : 0);
+    }
+    set_by_layer("attention.head_count_kv", std::move(heads));
   }
 
   // llama.cpp lets all heads see one common row, which is as wide as what keys are made of and what turns.
@@ -154,6 +157,7 @@ class Describer {
     size("ssm.group_count", delta->delta->heads.key_heads);
     size("ssm.time_step_rank", delta->delta->heads.value_heads);
     size("ssm.inner_size", delta->delta->value_width());
+    if (family_.space.is_there) return;
     std::vector<bool> has_state;
     for (const DecoderLayer& layer : config_.layers) has_state.push_back(layer.delta.has_value());
     set("attention.recurrent_layers", std::move(has_state));
@@ -165,14 +169,17 @@ class Describer {
     if (first == config_.layers.end()) return;
     const Mixture& mixture = *first->mixture;
     const GgufMixture& family = family_.mixture;
+    const int64_t shared = family.shares_feed_forward ? first->feed_forward.inner : mixture.shared_inner;
     size("expert_count", mixture.experts);
     size("expert_used_count", mixture.route.top_k);
     if (family.states_inner_width) size("expert_feed_forward_length", mixture.inner);
     if (family.shared == GgufShared::kCount) {
-      size("expert_shared_count", mixture.shared_inner / mixture.inner);
-    } else if (mixture.shared_inner > 0) {
-      size("expert_shared_feed_forward_length", mixture.shared_inner);
+      size("expert_shared_count", shared / mixture.inner);
+    } else if (shared > 0) {
+      size("expert_shared_feed_forward_length", shared);
+      if (family.states_one_shared) size("expert_shared_count", 1);
     }
+    if (mixture.latent > 0) size("moe_latent_size", mixture.latent);
     if (!family.dense.empty()) size("leading_dense_block_count", first - config_.layers.begin());
     add_routing(mixture.route);
   }
@@ -189,9 +196,10 @@ class Describer {
 
   void add_ropes() {
     const RopeConfig& rope = config_.ropes.front();
+    if (family_.rope.never_turns || !family_.rope.turning_key.empty()) set("rope.scaling.finetuned", !is_still());
     if (family_.rope.has_base) number("rope.freq_base", rope.theta);
     if (family_.rope.local_base != GgufLocalBase::kUnwritten) number("rope.freq_base_swa", config_.ropes[1].theta);
-    if (family_.rope.states_size) size("rope.dimension_count", rotary_size(rope, attention_.rope_dim()));
+    if (family_.rope.states_size) size("rope.dimension_count", turned_elements(rope));
     if (family_.rope.has_sections) set("rope.dimension_sections", sections(rope));
     if (family_.rope.states_no_scaling) set("rope.scaling.type", "none");
     if (rope.type == RopeType::kLinear || rope.type == RopeType::kYarn) {
@@ -223,6 +231,31 @@ class Describer {
   }
 
  private:
+  // Where none turn, the converter's number goes by the width of a row.
+  [[nodiscard]] int64_t turned_elements(const RopeConfig& rope) const {
+    return family_.rope.never_turns ? config_.hidden_size / attention_.heads : rotary_size(rope, attention_.rope_dim());
+  }
+
+  // Returns true where metadata say that no head turns.
+  [[nodiscard]] bool is_still() const {
+    const bool is_said = family_.rope.never_turns || !family_.rope.turning_key.empty();
+    return is_said && std::none_of(config_.layers.begin(), config_.layers.end(), [](const DecoderLayer& layer) {
+             return layer.has_attention && layer.attention.rope.has_value();
+           });
+  }
+
+  void add_widths() {
+    std::vector<int32_t> widths;
+    for (const DecoderLayer& layer : config_.layers) {
+      const bool of_experts = layer.mixture && (!family_.mixture.states_inner_width || family_.lists_widths);
+      const bool has_width = layer.has_feed_forward || layer.mixture || !family_.lists_widths;
+      const int64_t inner = of_experts ? layer.mixture->inner : layer.feed_forward.inner;
+      widths.push_back(has_width ? static_cast<int32_t>(inner) : 0);
+    }
+    if (!family_.lists_widths) widths.resize(1);
+    if (family_.lists_widths || widths.front() > 0) set_by_layer("feed_forward_length", std::move(widths));
+  }
+
   void add_routing(const ops::RouteOptions& route) {
     constexpr int64_t kSoftmax = 1, kSigmoid = 2;  // by llama.cpp's numbers
     const GgufMixture& family = family_.mixture;
@@ -251,6 +284,12 @@ class Describer {
     return result;
   }
 
+  // Sets one number where it is that of all layers.
+  void set_by_layer(std::string_view key, std::vector<int32_t> values) {
+    if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end())
+      return size(key, values.front());
+    set(key, std::move(values));
+  }
   void set(std::string_view key, GgufEntry value) {
     result_.metadata.emplace_back(fmt::format("{}.{}", result_.model.architecture, key), std::move(value));
   }
@@ -268,6 +307,11 @@ class Describer {
 
 std::string gguf_architecture(const DecoderConfig& config) {
   const GgufFamily& family = family_of(config);
+  const auto has_state = [](const DecoderLayer& layer) { return layer.delta.has_value(); };
+  if (!family.name_with_experts.empty() && first_mixture(config) != config.layers.end())
+    return std::string(family.name_with_experts);
+  if (!family.name_without_states.empty() && std::none_of(config.layers.begin(), config.layers.end(), has_state))
+    return std::string(family.name_without_states);
   const bool is_in_mistral3 = config.wrapper == "Mistral3ForConditionalGeneration" && !family.name_in_mistral3.empty();
   return std::string(is_in_mistral3 ? family.name_in_mistral3 : family.name);
 }

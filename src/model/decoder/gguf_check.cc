@@ -1,6 +1,7 @@
 // Checks what llama.cpp computes of a decoder against what its config.json says.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -73,17 +74,19 @@ class Check {
     }
     for (const GgufKey& key : family_.keys)
       if (key.is_needed && key.value(config_) == 0) refuse(key.config, "a number", "none");
+    const auto has_any = [&](auto is_one) { return std::any_of(config_.layers.begin(), config_.layers.end(), is_one); };
+    if (family_.lists_widths && has_any([](const DecoderLayer& layer) { return layer.mixture.has_value(); }) &&
+        has_any([](const DecoderLayer& layer) { return layer.has_feed_forward; }))
+      refuse("layers_block_type", "layers of mlp or of moe", "both");
+    if (has_any([](const DecoderLayer& layer) { return layer.delta && layer.delta->steps.least > 0; }))
+      log_warning("{}: llama.cpp does not bound time steps from below, as transformers does (time_step_min)", where_);
   }
 
   void layer(int64_t index) const {
     const DecoderLayer& layer = nth(config_.layers, index);
-    if (layer.convolution) {
-      if (layer.convolution->bias) refuse("conv_bias", "no biases", "some");
-    } else if (layer.delta) {
-      delta(*layer.delta);
-    } else {
-      attention(index);
-    }
+    if (layer.convolution && layer.convolution->bias) refuse("conv_bias", "no biases", "some");
+    if (layer.delta) layer.delta->heads.rule == ops::StateRule::kAdds ? space(*layer.delta) : delta(*layer.delta);
+    if (layer.has_attention) attention(index);
     if (layer.feed_forward.bias && !family_.biases.feed_forward) refuse("mlp_bias", "no biases", "some");
     if (layer.attention.keys_of) refuse("num_kv_shared_layers", "0", "another number");
     if (layer.input_width > 0) refuse("hidden_size_per_layer_input", "0", fmt::format("{}", layer.input_width));
@@ -187,7 +190,7 @@ class Check {
              "the contrary");
     }
     const double expected = family_.has_unit_scores ? 1 : assumed_scale(attention);
-    if (!family_.states_score_scale && !is_near(attention.scale, expected))
+    if (!family_.states_score_scale && !family_.folds_scales && !is_near(attention.scale, expected))
       refuse("query_pre_attn_scalar", fmt::format("{}", std::round(1 / std::pow(expected, 2))),
              fmt::format("{}", 1 / std::pow(attention.scale, 2)));
     const bool has_cap = std::any_of(family_.keys.begin(), family_.keys.end(),
@@ -212,7 +215,21 @@ class Check {
              fmt::format("{}", delta.heads.value_dim));
   }
 
+  void space(const GatedDelta& space) const {
+    const GgufSpace& family = family_.space;
+    if (space.bias || space.output_bias) refuse("mamba_proj_bias", "no biases", "some");
+    if (!space.conv_bias && family.always_adds_bias) refuse("mamba_conv_bias", "true", "false");
+    if (space.norm == StateNorm::kBeforeGate) refuse("mamba_norm_before_gate", "false", "true");
+    if (space.steps.most < std::numeric_limits<double>::infinity())
+      refuse("time_step_limit", "no upper bound", fmt::format("{}", space.steps.most));
+    const int64_t width = family.expand * config_.hidden_size;
+    if (family.expand > 0 && space.value_width() != width)
+      refuse("mamba_expand", fmt::format("{}", family.expand), "another number");
+  }
+
   [[nodiscard]] bool turns(int64_t index) const {
+    if (family_.rope.never_turns) return false;
+    if (!family_.rope.turning_key.empty()) return nth(config_.layers, index).attention.rope.has_value();
     if (family_.rope.nth_is_still > 0) return (index + 1) % family_.rope.nth_is_still != 0;
     return !family_.rope.turns_in_windows_only || nth(config_.layers, index).attention.window > 0;
   }
@@ -227,6 +244,7 @@ class Check {
     const GgufMixture& family = family_.mixture;
     if (!family.is_there) return;
     if (mixture) return mixture_numbers(*mixture);
+    if (family.may_be_absent) return;
     if (!family.dense.empty()) {
       const bool is_behind = index > 0 && nth(config_.layers, index - 1).mixture.has_value();
       if (is_behind || index + 1 == std::ssize(config_.layers))

@@ -59,8 +59,9 @@ const Architecture& find_gguf_architecture(const GgufFile& file) {
   std::set<std::string_view> known;
   for (const Architecture* architecture : all_architectures()) {
     const GgufFamily& family = architecture->gguf;
-    if (!family.name.empty()) known.insert(family.name);
-    if (family.name != name && family.name_in_mistral3 != name) continue;
+    for (const std::string_view one : {family.name, family.name_with_experts})
+      if (!one.empty()) known.insert(one);
+    if (family.name != name && family.name_in_mistral3 != name && family.name_with_experts != name) continue;
     const bool is_told = (!family.told_by.empty() || !family.told_by_tensor.empty()) && family.name == name;
     if (is_told && (has(file, fmt::format("{}.{}", name, family.told_by)) || has_tensor(file, family.told_by_tensor)))
       return *architecture;
@@ -90,11 +91,17 @@ void GgufConfigMaker::add_sizes() {
   config_[std::string(architecture_.activation_key)] = std::string(architecture_.activation_names[0]);
   config_["hidden_size"] = positive("embedding_length");
   config_["initializer_range"] = 0.02;
-  if (architecture_.has_feed_forward) config_["intermediate_size"] = positive("feed_forward_length");
+  if (family_.lists_widths) {
+    const std::vector<int64_t>* widths = find_list("feed_forward_length");
+    const int64_t widest = widths == nullptr || widths->empty() ? 0 : *std::ranges::max_element(*widths);
+    if (widest > 0) config_["intermediate_size"] = checked(key_of("feed_forward_length"), widest);
+  } else if (architecture_.has_feed_forward || family_.mixture.shares_feed_forward) {
+    config_["intermediate_size"] = positive("feed_forward_length");
+  }
   config_["max_position_embeddings"] = positive("context_length");
   config_["num_attention_heads"] = positive("attention.head_count");
   config_["num_hidden_layers"] = positive("block_count") - unread_gguf_layers(file_);
-  const bool is_rms = architecture_.norm.kind == NormKind::kRms;
+  const bool is_rms = architecture_.norm.kind == NormKind::kRms && !family_.has_layer_norm_eps;
   const std::string eps = key_of(is_rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon");
   config_[std::string(architecture_.norm.eps_key)] = shortest_number(file_.get<double>(eps));
   config_["tie_word_embeddings"] = file_.find_tensor("output.weight") == nullptr;
@@ -104,12 +111,12 @@ void GgufConfigMaker::add_sizes() {
   for (const GgufZero& zero : family_.zeros) config_[std::string(zero.config)] = 0;
 }
 
-// Adds the keys of biases. The tensors of one layer tell of all layers: a file in which they differ has tensors too
-// many or too few.
+// Adds the keys of biases. One tensor tells of all layers: a file in which they differ has tensors too few.
 void GgufConfigMaker::add_biases() {
   if (!family_.biases.vary) return;
   const auto has_bias = [&](std::string_view tensor) {
-    return file_.find_tensor(fmt::format("blk.0.{}.bias", tensor)) != nullptr;
+    const auto is_it = [&](const auto& one) { return one.first.ends_with(fmt::format(".{}.bias", tensor)); };
+    return std::any_of(file_.tensors().begin(), file_.tensors().end(), is_it);
   };
   config_["attention_bias"] = has_bias("attn_q");
   if (family_.biases.feed_forward) config_["mlp_bias"] = has_bias("ffn_up");

@@ -28,7 +28,8 @@ void GgufConfigMaker::add_heads() {
   head_dim_ = family_.heads_fill_rows ? share : positive_or("attention.key_length", missing);
   if (positive_or("attention.value_length", head_dim_) != head_dim_)
     refuse("attention.value_length", "to equal the key's", "another");
-  if (!architecture_.rope.is_partial && positive_or("rope.dimension_count", head_dim_) != head_dim_)
+  const bool turns_whole = !architecture_.rope.is_partial && !family_.rope.never_turns;
+  if (turns_whole && positive_or("rope.dimension_count", head_dim_) != head_dim_)
     refuse("rope.dimension_count", "to be the head size", "a part of it");
   if (!family_.heads_fill_rows) config_["head_dim"] = head_dim_;
   // A list has 0 for layers without attention.
@@ -76,6 +77,7 @@ void GgufConfigMaker::add_local_heads() {
 
 // Layers with a state are those without keys, those that the file lists, or all but every so many.
 void GgufConfigMaker::add_states() {
+  if (family_.space.is_there) return add_spaces();
   if (family_.state_type.empty()) return;
   constexpr int64_t kUsualInterval = 4;
   const std::vector<int64_t>* recurrent = find_list("attention.recurrent_layers");
@@ -107,6 +109,46 @@ void GgufConfigMaker::add_states() {
   config_["linear_value_head_dim"] = positive("ssm.inner_size") / heads;
 }
 
+void GgufConfigMaker::add_spaces() {
+  const GgufSpace& space = family_.space;
+  const int64_t heads = positive("ssm.time_step_rank"), width = positive("ssm.inner_size");
+  const auto hidden = config_["hidden_size"].get<int64_t>();
+  if (width % heads != 0) refuse("ssm.inner_size", fmt::format("a multiple of {}", heads), fmt::format("{}", width));
+  if (space.expand > 0 && width != space.expand * hidden)
+    refuse("ssm.inner_size", fmt::format("{} x embedding_length", space.expand), fmt::format("{}", width));
+  config_[std::string(space.heads)] = heads;
+  config_[std::string(space.groups)] = positive("ssm.group_count");
+  config_[std::string(space.state)] = positive("ssm.state_size");
+  config_[std::string(space.head_dim)] = width / heads;
+  config_[std::string(space.taps)] = positive("ssm.conv_kernel");
+  if (space.expand > 0) config_["mamba_expand"] = space.expand;
+  if (!space.width.empty()) config_[std::string(space.width)] = width;
+  if (!space.norm_key.empty()) {
+    config_[std::string(space.norm_key)] = file_.find_tensor("blk.0.ssm_norm.weight") != nullptr;
+    config_["mamba_norm_before_gate"] = false;
+  }
+  if (!family_.rope.turning_key.empty()) {
+    const bool turns = !file_.metadata().contains(key_of("rope.scaling.finetuned")) || is_set("rope.scaling.finetuned");
+    config_[std::string(family_.rope.turning_key)] = turns ? "rope" : "nope";
+  }
+  if (space.layers.empty()) return;
+  Json kinds = Json::array();
+  for (int64_t layer = 0; layer < config_["num_hidden_layers"].get<int64_t>(); ++layer)
+    kinds.push_back(std::string(kind_of_layer(layer)));
+  config_[std::string(space.layers)] = std::move(kinds);
+}
+
+// A layer without keys has a state, unless the file says how wide its feed-forward is.
+std::string_view GgufConfigMaker::kind_of_layer(int64_t layer) const {
+  const auto has_number = [&](std::string_view key) {
+    const std::vector<int64_t>* list = find_list(key);
+    return list == nullptr ? positive_or_none(key) > 0 : layer < std::ssize(*list) && nth(*list, layer) != 0;
+  };
+  if (has_number("attention.head_count_kv")) return family_.space.attention_kind;
+  if (!family_.lists_widths || !has_number("feed_forward_length")) return family_.space.space_kind;
+  return name_ == family_.name_with_experts ? "moe" : "mlp";
+}
+
 void GgufConfigMaker::add_mixture() {
   const GgufMixture& mixture = family_.mixture;
   if (!mixture.is_there) return;
@@ -116,14 +158,21 @@ void GgufConfigMaker::add_mixture() {
     config_[std::string(mixture.flag)] = has_experts;
     if (!has_experts) return;
   }
+  if (mixture.shares_feed_forward) config_["shared_intermediate_size"] = config_["intermediate_size"];
+  if (mixture.may_be_absent && positive_or_none("expert_count") == 0) {
+    config_[std::string(mixture.experts)] = 0;
+    return;
+  }
   config_[std::string(mixture.experts)] = positive("expert_count");
   config_[std::string(mixture.used)] = positive("expert_used_count");
   if (mixture.states_inner_width) config_[std::string(mixture.inner)] = positive("expert_feed_forward_length");
   if (mixture.shared == GgufShared::kCount) {
     config_[std::string(mixture.shared_key)] = file_.get<int64_t>(key_of("expert_shared_count"));
   } else if (file_.find<int64_t>(key_of("expert_shared_feed_forward_length")) != nullptr) {
-    config_["shared_expert_intermediate_size"] = positive("expert_shared_feed_forward_length");
+    config_[std::string(mixture.shared_width_key)] = positive("expert_shared_feed_forward_length");
   }
+  if (mixture.states_one_shared) config_[std::string(mixture.shared_key)] = positive_or("expert_shared_count", 1);
+  if (file_.metadata().contains(key_of("moe_latent_size"))) config_["moe_latent_size"] = positive("moe_latent_size");
   if (!mixture.dense.empty()) {
     const int64_t* dense = file_.find<int64_t>(key_of("leading_dense_block_count"));
     config_[std::string(mixture.dense)] = dense == nullptr ? 0 : *dense;

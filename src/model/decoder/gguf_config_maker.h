@@ -72,6 +72,11 @@ class GgufConfigMaker {
     const int64_t* value = file_.find<int64_t>(key);
     return value == nullptr ? missing : checked(key, *value);
   }
+  // Returns 0 for a number that is 0 or not there.
+  [[nodiscard]] int64_t positive_or_none(std::string_view name) const {
+    const int64_t* value = file_.find<int64_t>(key_of(name));
+    return value == nullptr || *value == 0 ? 0 : positive(name);
+  }
   [[nodiscard]] const double* find_real(std::string_view name) const { return file_.find<double>(key_of(name)); }
   [[nodiscard]] double real_or(std::string_view name, double missing) const {
     const double* value = find_real(name);
@@ -88,6 +93,9 @@ class GgufConfigMaker {
   void add_latent_heads();
   void add_local_heads();
   void add_states();
+  void add_spaces();
+  // Returns what config.json calls the layer, in a model with state spaces.
+  [[nodiscard]] std::string_view kind_of_layer(int64_t layer) const;
   void add_biases();
   void add_head_norms();
   void add_tokens();

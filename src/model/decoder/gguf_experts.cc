@@ -42,8 +42,14 @@ void GgufWeightList::add_experts(const Mixture& mixture, const std::string& modu
         parts.push_back(part(fmt::format("{}experts.{}.{}.weight", module, expert, projection), {rows, columns}));
     add(gguf, {mixture.experts, rows * std::ssize(projections), columns}, std::move(parts));
   };
-  const int64_t hidden = config_.hidden_size, inner = mixture.inner;
-  if (family_.mixture.keeps_gate_up) {
+  const int64_t inner = mixture.inner, hidden = mixture.latent > 0 ? mixture.latent : config_.hidden_size;
+  if (mixture.latent > 0) {
+    linear("ffn_latent_down", fmt::format("{}fc1_latent_proj", module), hidden, config_.hidden_size, false);
+    linear("ffn_latent_up", fmt::format("{}fc2_latent_proj", module), config_.hidden_size, hidden, false);
+  }
+  if (!mixture.has_gate) {
+    stack("ffn_up_exps.weight", {mixture.up_proj}, inner, hidden);
+  } else if (family_.mixture.keeps_gate_up) {
     stack("ffn_gate_up_exps.weight", {mixture.gate_proj, mixture.up_proj}, inner, hidden);
   } else {
     stack("ffn_gate_exps.weight", {mixture.gate_proj}, inner, hidden);
@@ -101,7 +107,7 @@ void GgufWeightList::add_shared_expert(const Mixture& mixture, const std::string
   const std::string expert = fmt::format("{}{}", module, mixture.shared_expert);
   if (mixture.shared_has_gate)
     add("ffn_gate_inp_shexp.weight", fmt::format("{}shared_expert_gate.weight", module), {1, hidden}).is_f32 = true;
-  linear("ffn_gate_shexp", fmt::format("{}.gate_proj", expert), inner, hidden, false);
+  if (mixture.has_gate) linear("ffn_gate_shexp", fmt::format("{}.gate_proj", expert), inner, hidden, false);
   linear("ffn_up_shexp", fmt::format("{}.up_proj", expert), inner, hidden, false);
   linear("ffn_down_shexp", fmt::format("{}.down_proj", expert), hidden, inner, false);
 }

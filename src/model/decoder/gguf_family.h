@@ -62,6 +62,10 @@ struct GgufRope {
   GgufLocalBase local_base = GgufLocalBase::kUnwritten;
   int64_t nth_is_still = 0;  // above 0: every n-th layer does not turn its heads
   bool turns_in_windows_only = false;
+  // config.json's key that says whether heads turn, by "rope"; empty: this table does. Metadata say it, too, and have a
+  // constant for max_position_embeddings where they do not.
+  std::string_view turning_key{};
+  bool never_turns = false;
 };
 
 // The biases that a model may have. `vary`: config.json says whether it has them, else it has those.
@@ -88,18 +92,44 @@ struct GgufMixture {
   bool states_scale = false;   // routed_scaling_factor, and whether weights are normalised; else the factor is 1
   bool states_groups = false;  // n_group and topk_group, where the two best experts count for a group
   bool needs_choice_bias = false;
-  bool keeps_gate_up = false;  // gates and ups of experts stay one tensor
+  bool keeps_gate_up = false;        // gates and ups of experts stay one tensor
+  bool may_be_absent = false;        // config.json's number of experts may be 0
+  bool shares_feed_forward = false;  // a feed-forward beside it is the shared expert
+  bool states_one_shared = false;    // metadata have the number of shared experts, 1, beside their width
   // config.json's keys of what is above: of the factor, of whether weights are normalised, of the shared experts'
   // count.
   std::string_view scale_key = "routed_scaling_factor", norm_key = "norm_topk_prob", shared_key = "n_shared_experts";
+  std::string_view shared_width_key = "shared_expert_intermediate_size";
+};
+
+// State spaces (Mamba-2), which layers have in place of attention or beside it.
+struct GgufSpace {
+  bool is_there = false;
+  // config.json's keys of the numbers of heads and of groups, the sizes of a state and of a head, and the taps.
+  std::string_view heads = "mamba_n_heads", groups = "mamba_n_groups", state = "mamba_d_state",
+                   head_dim = "mamba_d_head", taps = "mamba_d_conv";
+  std::string_view width{};  // its key of the width of all heads
+  int64_t expand = 0;        // above 0: mamba_expand, which is always that
+  // Its list of the layers' kinds, and what that calls layers with a state and with attention; empty: all have both.
+  std::string_view layers{}, space_kind{}, attention_kind{};
+  std::string_view norm_key{};    // its key that says whether there is a norm; empty: there is one
+  bool always_adds_bias = false;  // llama.cpp reads no model whose convolution has none
 };
 
 struct GgufFamily {
   std::string_view name{};  // general.architecture; empty: llama.cpp's converter does not know it
+  // The same of a model with a mixture, and of one without a state in any layer; empty: `name`.
+  std::string_view name_with_experts{}, name_without_states{};
   // Two architectures may share a name. A file with this key is of this one, or with a tensor whose name ends so.
   std::string_view told_by{}, told_by_tensor{};
   std::string_view name_in_mistral3{};  // of the text of a Mistral3ForConditionalGeneration; empty: the same
   std::string_view norm_before_feed_forward = "ffn_norm", final_norm = "output_norm";
+  bool is_norm_bare = false;        // the tensor of the first of these is without ".weight"
+  bool has_layer_norm_eps = false;  // the epsilon of norms has the name of that of layer norms
+  // Metadata have 0 keys for layers without attention, and a list of widths, 0 where a layer has no feed-forward.
+  bool lists_keys = false, lists_widths = false;
+  bool splits_gate_up = false;  // gates and ups, one tensor in the folder, are two
+  bool folds_scales = false;    // the multipliers of config.json are multiplied into weights
   // What config.json's layer_types calls layers with a state in place of attention; empty: no layer is one.
   std::string_view state_type{};
   bool deals_value_heads = false;  // of the delta rule: the first of each head of keys, then the second of each
@@ -117,6 +147,7 @@ struct GgufFamily {
   bool states_score_scale = false;   // else scores are scaled by 1 / sqrt(head_dim)
   int64_t layers_of_wide_scale = 0;  // but in a model of so many layers by 1 / sqrt(hidden_size / heads)
   GgufMixture mixture{};
+  GgufSpace space{};
   GgufRope rope{};
   std::span<const GgufKey> keys{};
   std::span<const GgufZero> zeros{};

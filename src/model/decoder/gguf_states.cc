@@ -1,4 +1,9 @@
 // The weights of layers that have a state in place of attention, in GGUF.
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <utility>
+
 #include "base/math.h"
 #include "model/decoder/gguf_weight_list.h"
 
@@ -65,6 +70,39 @@ void GgufWeightList::add_projections_by_head(const GatedDelta& delta) {
   add("attn_qkv.weight", {channels, hidden}, {of_each(0, key), of_each(key, key), of_each(2 * key, served)});
   add("attn_gate.weight", {values, hidden}, {of_each(2 * key + served, served)});
   linear("ssm_ba", "linear_attn.in_proj_ba", 2 * delta.heads.value_heads, hidden, false);
+}
+
+// The rows of the first projection are those of the gate, of values, keys and queries, which are convolved, and of time
+// steps.
+void GgufWeightList::add_state_space(const GatedDelta& space) {
+  const int64_t hidden = config_.hidden_size, width = space.value_width(), heads = space.heads.value_heads;
+  const int64_t channels = space.channels(), keys = space.heads.key_heads * space.heads.key_dim;
+  const auto name = [&](std::string_view tensor) { return fmt::format("{}.{}", space.module, tensor); };
+  const StateScales& scales = space.scales;
+  const GgufPart all = part(name("in_proj.weight"), {width + channels + heads, hidden});
+  std::vector<GgufPart> parts;
+  int64_t first = 0;
+  for (const auto& [count, scale] : std::initializer_list<std::pair<int64_t, double>>{{width, scales.gate},
+                                                                                      {width, scales.values},
+                                                                                      {keys, scales.keys},
+                                                                                      {keys, scales.queries},
+                                                                                      {heads, scales.steps}}) {
+    parts.push_back(rows(all, first, {{count, 1}}));
+    parts.back().factors = folded({scales.input, scale});
+    first += count;
+  }
+  add("ssm_in.weight", {first, hidden}, std::move(parts));
+  add("ssm_conv1d.weight", {channels, space.taps}, {part(name("conv1d.weight"), {channels, 1, space.taps})}).is_f32 =
+      true;
+  if (space.conv_bias) add("ssm_conv1d.bias", name("conv1d.bias"), {channels});
+  add("ssm_dt.bias", name("dt_bias"), {heads});
+  GgufWeight& rate = add("ssm_a", {heads, 1}, {part(name("A_log"), {heads})});
+  rate.is_rate = rate.is_f32 = true;
+  add("ssm_d", {heads, 1}, {part(name("D"), {heads})}).is_f32 = true;
+  const int64_t groups = space.heads.key_heads;
+  if (space.norm != StateNorm::kAbsent)
+    add("ssm_norm.weight", {groups, width / groups}, {part(name("norm.weight"), {width})}).is_f32 = true;
+  linear("ssm_out", name("out_proj"), hidden, width, false, 0, {scales.output});
 }
 
 }  // namespace spillway

@@ -33,7 +33,9 @@ class GgufWeightList {
   void add_delta(const GatedDelta& delta);
   void add_delta_projections(const GatedDelta& delta);
   void add_projections_by_head(const GatedDelta& delta);
-  void add_feed_forward(const FeedForward& mlp);
+  void add_state_space(const GatedDelta& space);
+  // `suffix`: of the shared expert's tensors.
+  void add_feed_forward(const FeedForward& mlp, std::string_view suffix);
   void add_mixture(const Mixture& mixture);
   void add_router(const Mixture& mixture, const std::string& module);
   void add_experts(const Mixture& mixture, const std::string& module);
@@ -55,9 +57,12 @@ class GgufWeightList {
   // Adds nothing where there is no norm.
   void norm(std::string_view gguf, std::string_view module, int64_t width, float shift);
   void norm(std::string_view gguf, std::string_view module, int64_t width) { norm(gguf, module, width, norm_shift_); }
-  // `turned_heads`: above 0, the rows of each of so many heads are interleaved where the family's are.
+  // `turned_heads`: above 0, the rows of each of so many heads are interleaved where the family's are. `scales` are
+  // multiplied into the weight where the family folds them.
   void linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,
-              int64_t turned_heads = 0);
+              int64_t turned_heads = 0, const std::vector<double>& scales = {});
+  // Returns those of the factors that are not 1, if the family folds them.
+  [[nodiscard]] std::vector<float> folded(const std::vector<double>& scales) const;
   [[nodiscard]] GgufPart interleaved(GgufPart part, int64_t heads) const;
 
   const DecoderConfig& config_;

@@ -1,6 +1,7 @@
 // The names of a decoder's weights in GGUF: a walk over its layers, as append_layer.cc appends them.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 #include "base/math.h"
@@ -18,13 +19,16 @@ GgufWeightList::GgufWeightList(const DecoderConfig& config)
       is_interleaved_(family_.rope.turns_neighbours && config.architecture->rope.layout == ops::RopeLayout::kHalves) {}
 
 void GgufWeightList::add_embedding() {
-  add("token_embd.weight", kEmbedding, {config_.vocab_size, config_.hidden_size});
+  add("token_embd.weight", kEmbedding, {config_.vocab_size, config_.hidden_size}).parts[0].factors =
+      folded({config_.embedding_scale});
 }
 
 void GgufWeightList::add_head() {
   gguf_ = name_ = "";
   norm(family_.final_norm, config_.architecture->final_norm, config_.hidden_size);
-  if (!config_.tie_word_embeddings) add("output.weight", kHead, {config_.vocab_size, config_.hidden_size});
+  if (config_.tie_word_embeddings) return;
+  add("output.weight", kHead, {config_.vocab_size, config_.hidden_size}).parts[0].factors =
+      folded({config_.logit_scale});
 }
 
 void GgufWeightList::add_layer(const DecoderLayer& layer) {
@@ -32,16 +36,17 @@ void GgufWeightList::add_layer(const DecoderLayer& layer) {
   gguf_ = fmt::format("blk.{}.", layer_);
   name_ = layer_prefix(layer_++);
   norm("attn_norm", layer.norms.before_attention, hidden);
-  if (layer.convolution) {
-    add_convolution(*layer.convolution);
-  } else if (layer.delta) {
-    add_delta(*layer.delta);
-  } else {
-    add_attention(layer.attention);
-  }
+  if (layer.convolution) add_convolution(*layer.convolution);
+  if (layer.delta)
+    layer.delta->heads.rule == ops::StateRule::kAdds ? add_state_space(*layer.delta) : add_delta(*layer.delta);
+  if (layer.has_attention) add_attention(layer.attention);
   norm("post_attention_norm", layer.norms.after_attention, hidden);
-  norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, hidden);
-  if (layer.has_feed_forward) add_feed_forward(layer.feed_forward);
+  // A layer of one part has one norm.
+  if (layer.norms.before_feed_forward != layer.norms.before_attention)
+    norm(family_.norm_before_feed_forward, layer.norms.before_feed_forward, hidden);
+  if (family_.is_norm_bare) list_.back().gguf = fmt::format("{}{}", gguf_, family_.norm_before_feed_forward);
+  if (layer.has_feed_forward)
+    add_feed_forward(layer.feed_forward, layer.mixture && family_.mixture.shares_feed_forward ? "_shexp" : "");
   norm("post_ffw_norm_1", layer.norms.after_dense, hidden);
   norm("pre_ffw_norm_2", layer.norms.before_mixture, hidden);
   if (layer.mixture) add_mixture(*layer.mixture);
@@ -52,14 +57,14 @@ void GgufWeightList::add_layer(const DecoderLayer& layer) {
 
 void GgufWeightList::add_attention(const Attention& attention) {
   attention.latent ? add_latent_heads(attention) : add_heads(attention);
-  linear("attn_output", fmt::format("self_attn.{}", attention.output_proj), config_.hidden_size,
-         attention.output_width(), attention.output_bias);
-  if (attention.has_sinks) add("attn_sinks.weight", "self_attn.sinks", {attention.heads});
+  linear("attn_output", fmt::format("{}.{}", attention.module, attention.output_proj), config_.hidden_size,
+         attention.output_width(), attention.output_bias, 0, {attention.output_scale});
+  if (attention.has_sinks) add("attn_sinks.weight", fmt::format("{}.sinks", attention.module), {attention.heads});
   if (!attention.head_norm) return;
   const bool each = *attention.head_norm == HeadNorm::kEachHead;
-  norm("attn_q_norm", fmt::format("self_attn.{}", attention.query_norm),
+  norm("attn_q_norm", fmt::format("{}.{}", attention.module, attention.query_norm),
        each ? attention.head_dim : attention.query_width());
-  norm("attn_k_norm", fmt::format("self_attn.{}", attention.key_norm),
+  norm("attn_k_norm", fmt::format("{}.{}", attention.module, attention.key_norm),
        each ? attention.head_dim : attention.key_width());
 }
 
@@ -68,11 +73,14 @@ void GgufWeightList::add_heads(const Attention& attention) {
   const bool bias = attention.qkv_bias;
   if (attention.is_fused) return linear("attn_qkv", "self_attn.qkv_proj", queries + 2 * keys, hidden, bias);
   const bool own_gate = !attention.gate_proj.empty();
-  linear("attn_q", "self_attn.q_proj", attention.has_gate && !own_gate ? 2 * queries : queries, hidden, bias,
-         attention.heads);
-  linear("attn_k", "self_attn.k_proj", keys, hidden, bias, attention.kv_heads);
-  if (!attention.values_are_keys) linear("attn_v", "self_attn.v_proj", keys, hidden, bias);
-  if (own_gate) linear("attn_gate", fmt::format("self_attn.{}", attention.gate_proj), queries, hidden, false);
+  const std::string module = fmt::format("{}.", attention.module);
+  // A score is linear in its key.
+  const double of_keys = attention.scale * std::sqrt(static_cast<double>(attention.head_dim));
+  linear("attn_q", module + "q_proj", attention.has_gate && !own_gate ? 2 * queries : queries, hidden, bias,
+         attention.heads, {attention.input_scale});
+  linear("attn_k", module + "k_proj", keys, hidden, bias, attention.kv_heads, {of_keys, attention.input_scale});
+  if (!attention.values_are_keys) linear("attn_v", module + "v_proj", keys, hidden, bias, 0, {attention.input_scale});
+  if (own_gate) linear("attn_gate", module + std::string(attention.gate_proj), queries, hidden, false);
 }
 
 // llama.cpp multiplies queries by the part of kv_b_proj that makes keys, and what heads see by the part that makes
@@ -100,16 +108,21 @@ void GgufWeightList::add_latent_heads(const Attention& attention) {
   add("attn_v_b.weight", {heads, values, rank}, {of_values});
 }
 
-void GgufWeightList::add_feed_forward(const FeedForward& mlp) {
+void GgufWeightList::add_feed_forward(const FeedForward& mlp, std::string_view suffix) {
   const int64_t inner = mlp.inner, hidden = config_.hidden_size;
   const auto module = [&](std::string_view projection) { return fmt::format("{}.{}", mlp.module, projection); };
-  if (mlp.is_fused) {
-    linear("ffn_up", module(mlp.fused_proj), 2 * inner, hidden, mlp.bias);
+  const auto gguf = [&](std::string_view name) { return fmt::format("{}{}", name, suffix); };
+  if (mlp.is_fused && family_.splits_gate_up) {
+    const GgufPart both = part(fmt::format("{}.weight", module(mlp.fused_proj)), {2 * inner, hidden});
+    add(gguf("ffn_gate") + ".weight", {inner, hidden}, {rows(both, 0, {{inner, 1}})});
+    add(gguf("ffn_up") + ".weight", {inner, hidden}, {rows(both, inner, {{inner, 1}})});
+  } else if (mlp.is_fused) {
+    linear(gguf("ffn_up"), module(mlp.fused_proj), 2 * inner, hidden, mlp.bias);
   } else {
-    if (mlp.has_gate) linear("ffn_gate", module(mlp.gate_proj), inner, hidden, mlp.bias);
-    linear("ffn_up", module(mlp.up_proj), inner, hidden, mlp.bias);
+    if (mlp.has_gate) linear(gguf("ffn_gate"), module(mlp.gate_proj), inner, hidden, mlp.bias, 0, {mlp.gate_scale});
+    linear(gguf("ffn_up"), module(mlp.up_proj), inner, hidden, mlp.bias);
   }
-  linear("ffn_down", module(mlp.down_proj), hidden, inner, mlp.bias);
+  linear(gguf("ffn_down"), module(mlp.down_proj), hidden, inner, mlp.bias, 0, {mlp.output_scale});
 }
 
 GgufPart GgufWeightList::part(std::string_view name, std::vector<int64_t> shape) const {
@@ -149,13 +162,20 @@ void GgufWeightList::norm(std::string_view gguf, std::string_view module, int64_
 }
 
 void GgufWeightList::linear(std::string_view gguf, std::string_view module, int64_t rows, int64_t columns, bool bias,
-                            int64_t turned_heads) {
-  const auto add_part = [&](std::string_view kind, const std::vector<int64_t>& shape) {
-    add(fmt::format("{}.{}", gguf, kind), shape,
-        {interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads)});
+                            int64_t turned_heads, const std::vector<double>& scales) {
+  const auto add_part = [&](std::string_view kind, const std::vector<int64_t>& shape) -> GgufWeight& {
+    return add(fmt::format("{}.{}", gguf, kind), shape,
+               {interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads)});
   };
-  add_part("weight", {rows, columns});
+  add_part("weight", {rows, columns}).parts[0].factors = folded(scales);
   if (bias) add_part("bias", {rows});
+}
+
+std::vector<float> GgufWeightList::folded(const std::vector<double>& scales) const {
+  std::vector<float> factors;
+  for (const double scale : scales)
+    if (const auto factor = static_cast<float>(scale); family_.folds_scales && factor != 1) factors.push_back(factor);
+  return factors;
 }
 
 std::vector<GgufWeight> gguf_weights(const DecoderConfig& config) {

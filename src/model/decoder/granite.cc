@@ -95,6 +95,25 @@ constexpr GgufFamily with_experts(GgufFamily family) {
   return family;
 }
 
+constexpr GgufFamily with_spaces(GgufFamily family) {
+  family.name = "granitehybrid";
+  family.name_without_states = "granite";
+  family.lists_keys = family.splits_gate_up = true;
+  family.mixture = {.is_there = true,
+                    .experts = "num_local_experts",
+                    .may_be_absent = true,
+                    .shares_feed_forward = true,
+                    .shared_width_key = "shared_intermediate_size"};
+  family.space = {.is_there = true,
+                  .expand = 2,
+                  .layers = "layer_types",
+                  .space_kind = "mamba",
+                  .attention_kind = "attention",
+                  .always_adds_bias = true};
+  family.rope.turning_key = "position_embedding_type";
+  return family;
+}
+
 }  // namespace
 
 const Architecture kGranite{.name = "GraniteForCausalLM",
@@ -117,6 +136,7 @@ const Architecture kGraniteMoeHybrid{.name = "GraniteMoeHybridForCausalLM",
                                                                 .module = "shared_mlp",
                                                                 .down_proj = "output_linear",
                                                                 .fused_proj = "input_linear"}},
-                                     .read = read_granite_hybrid};
+                                     .read = read_granite_hybrid,
+                                     .gguf = with_spaces(kGranite3)};
 
 }  // namespace spillway::architectures

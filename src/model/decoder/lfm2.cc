@@ -97,7 +97,7 @@ constexpr Architecture lfm2(std::string_view name, std::string_view model_type, 
                             void (*read)(const JsonField&, DecoderConfig&)) {
   gguf.final_norm = "token_embd_norm";
   gguf.state_type = "conv";
-  gguf.states_vocabulary = gguf.heads_fill_rows = true;
+  gguf.states_vocabulary = gguf.heads_fill_rows = gguf.lists_keys = true;
   return {.name = name,
           .model_type = model_type,
           .default_kv_heads = 8,

@@ -129,6 +129,36 @@ constexpr DecoderLayer kOnePart{
     .attention = {.module = kModule},
     .feed_forward = {.activation = Activation::kReluSquared, .has_gate = false, .module = kModule}};
 
+constexpr GgufFamily kNemotronFile{
+    .name = "nemotron_h",
+    .name_with_experts = "nemotron_h_moe",
+    .has_layer_norm_eps = true,
+    .lists_keys = true,
+    .lists_widths = true,
+    .states_vocabulary = true,
+    .head_size = GgufHeadSize::kWritten,
+    .head = GgufHead::kUntied,
+    .mixture = {.is_there = true,
+                .experts = "n_routed_experts",
+                .states_inner_width = true,
+                .states_scale = true,
+                .states_groups = true,
+                .may_be_absent = true,
+                .states_one_shared = true,
+                .shared_width_key = "moe_shared_expert_intermediate_size"},
+    .space = {.is_there = true,
+              .heads = "mamba_num_heads",
+              .groups = "n_groups",
+              .state = "ssm_state_size",
+              .head_dim = "mamba_head_dim",
+              .taps = "conv_kernel",
+              .layers = "layers_block_type",
+              .space_kind = "linear_attention",
+              .attention_kind = "full_attention",
+              .always_adds_bias = true},
+    // The converter interleaves heads all the same, of queries and of keys alike.
+    .rope = {.turns_neighbours = true, .has_base = false, .states_size = true, .never_turns = true}};
+
 }  // namespace
 
 const Architecture kNemotronH{.name = "NemotronHForCausalLM",
@@ -145,6 +175,7 @@ const Architecture kNemotronH{.name = "NemotronHForCausalLM",
                               .count_layers = count_layers,
                               .activation_names = kReluSquaredNames,
                               .layer = kOnePart,
-                              .read = read_nemotron_h};
+                              .read = read_nemotron_h,
+                              .gguf = kNemotronFile};
 
 }  // namespace spillway::architectures

@@ -29,7 +29,7 @@ constexpr uint32_t kQuantisationVersion = 2;  // of ggml's block encodings
 
 // Returns the elements of a view in its order. Takes those of the tensor that it is of.
 std::vector<float> viewed(const GgufPart& part, std::vector<float> values) {
-  if (part.axes.empty()) return values;
+  if (part.is_as_stored()) return values;
   auto result = make_vector<float>(part.elems());
   part.gather(values.data(), result.data());
   return result;

@@ -110,7 +110,7 @@ void read_piece(const GgufFile& file, const Piece& piece, const Take& take) {
 void write_transfer(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
   const std::string& name = transfer.to.name;
   const Piece& only = transfer.pieces.front();
-  if (transfer.pieces.size() == 1 && only.part->axes.empty()) {
+  if (transfer.pieces.size() == 1 && only.part->is_as_stored()) {
     read_piece(file, only, [&](std::span<const float> values, int64_t) {
       writer.append(name, values.data(), DType::kF32, std::ssize(values));
     });

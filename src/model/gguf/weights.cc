@@ -51,16 +51,23 @@ int64_t GgufPart::elems() const {
 
 void GgufPart::gather(const float* from, float* to) const {
   for_each_run(*this, [&](int64_t source, int64_t view, int64_t run) { std::copy_n(from + source, run, to + view); });
+  for (const float factor : factors)
+    for (float& value : std::span(to, static_cast<size_t>(elems()))) value *= factor;
 }
 
 void GgufPart::scatter(const float* from, float* to) const {
-  for_each_run(*this, [&](int64_t source, int64_t view, int64_t run) { std::copy_n(from + view, run, to + source); });
+  float factor = 1;
+  for (const float one : factors) factor *= one;
+  for_each_run(*this, [&](int64_t source, int64_t view, int64_t run) {
+    std::transform(from + view, from + view + run, to + source, [&](float value) { return value / factor; });
+  });
 }
 
 GgufPart view_of_factor(const GgufPart& part, char which, int64_t rank) {
   SPILLWAY_CHECK(part.shape.size() == 2, "{} is no matrix", part.name);
   const int64_t rows = part.shape[0], row = part.shape[1];
   GgufPart view{.name = part.name, .shape = {which == 'B' ? rows : rank, which == 'B' ? rank : row}};
+  if (which == 'B') view.factors = part.factors;
   if (part.axes.empty()) return view;
   if (which == 'A') view.axes = {{rank, row}};
   for (const GgufAxis& axis : part.axes) {

@@ -33,11 +33,14 @@ struct GgufPart {
   std::vector<int64_t> shape;    // in the files, outermost first
   int64_t first = 0;             // the element at which the view begins
   std::vector<GgufAxis> axes{};  // outermost first; empty: the whole tensor as it lies
+  std::vector<float> factors{};  // GGUF has the elements times each of these in turn
 
+  // Returns true if the view is the tensor as it lies.
+  [[nodiscard]] bool is_as_stored() const { return axes.empty() && factors.empty(); }
   // Return the number of elements of the view, and of the tensor.
   [[nodiscard]] int64_t elems() const;
   [[nodiscard]] int64_t elems_in_files() const;
-  // Copies the view's elements out of the tensor's, `from`, or back into them.
+  // Copies the view's elements out of the tensor's, `from`, times the factors, or back into them, divided by them.
   void gather(const float* from, float* to) const;
   void scatter(const float* from, float* to) const;
 };

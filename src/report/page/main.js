@@ -84,6 +84,7 @@ function drawAll() {
   if (isRun) drawOperations();
   if (isRun) drawSamples();
   if (isRun) drawTimesteps();
+  if (isRun) drawLayers();
   drawConfig();
   drawRound();
   makePictures();

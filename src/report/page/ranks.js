@@ -5,7 +5,7 @@ const kRankRow = { height: 14, strip: 4, gap: 6, label: 150, top: 8, bottom: 22,
 const rankName = (rank) => `rank ${rank} on ${report.ranks[rank].host}`;
 const sumOf = (numbers) => numbers.reduce((sum, number) => sum + number, 0);
 
-// Returns how long all others together waited for each rank, in seconds.
+// Returns, for each rank, the seconds that all the others together waited for it.
 function waitedFor(timelines) {
   const sums = timelines.ranks.map(() => 0);
   for (const { waited_seconds: waited } of timelines.ranks)

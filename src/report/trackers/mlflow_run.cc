@@ -124,6 +124,10 @@ std::string number_text(double value) {
   return fmt::to_string(text);
 }
 
+// The beginning of the names of an evaluation's metrics. transformers gives MLflow its Trainer's own names, "loss" and
+// "eval_loss", where TensorBoard and wandb get "train/loss" and "eval/loss".
+const std::string kOfEvaluations = fmt::format("{}_", kEvaluationPrefix);
+
 // Returns the file of a metric. The store has a folder for each "/" in a name, and no folder in place of a file: where
 // there are both "loss" and "loss/policy_avg", the latter is "loss.policy_avg". REQUIRES: "loss" was added first.
 fs::path metric_file(const fs::path& metrics, std::string name) {
@@ -166,7 +170,8 @@ void MlflowRun::write_meta(int status, int64_t ended_ms) const {
 void MlflowRun::take_back(ResumePoint resumed) const {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder_ / "metrics")) {
     if (!entry.is_regular_file()) continue;
-    const bool is_evaluation = fs::relative(entry.path(), folder_ / "metrics").begin()->string() == kEvaluationPrefix;
+    const bool is_evaluation =
+        fs::relative(entry.path(), folder_ / "metrics").generic_string().starts_with(kOfEvaluations);
     std::ifstream lines(entry.path());
     int64_t kept = 0;
     for (std::string line; std::getline(lines, line) && !lines.eof();) {
@@ -179,7 +184,7 @@ void MlflowRun::take_back(ResumePoint resumed) const {
 }
 
 void MlflowRun::add(std::string_view prefix, std::string_view key, double value) {
-  const std::string name = allowed_name(fmt::format("{}/{}", prefix, key));
+  const std::string name = allowed_name(fmt::format("{}{}", prefix == kEvaluationPrefix ? kOfEvaluations : "", key));
   auto file = metrics_.find(name);
   if (file == metrics_.end()) {
     const fs::path path = metric_file(folder_ / "metrics", name);

@@ -4,6 +4,8 @@
 //   STORE/EXPERIMENT/RUN/meta.yaml                  its name, beginning, end and status
 //                        params/NAME, tags/NAME     a value each
 //                        metrics/NAME               a line a value: milliseconds since 1970, value, step
+//
+// Names of metrics are those of transformers' Trainer: "loss", "eval_loss".
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -59,8 +59,8 @@ TEST_CASE("a run is laid out as in MLflow's file store") {
   write_losses(run, 1, 2, 2);
   run.add("eval", "loss", std::numeric_limits<double>::quiet_NaN());
   const fs::path folder = run_in(store.path());
-  CHECK(metric(store.path(), "train/loss") == "2.0 1\n1.0 2\n");
-  CHECK(metric(store.path(), "eval/loss") == "nan 2\n");
+  CHECK(metric(store.path(), "loss") == "2.0 1\n1.0 2\n");
+  CHECK(metric(store.path(), "eval_loss") == "nan 2\n");
   CHECK(content(folder / "params/learning_rate") == "0.0002");
   CHECK(content(folder / "params/bf16") == "True");
   CHECK(content(folder / "params/a_b") == "1");
@@ -81,9 +81,9 @@ TEST_CASE("a metric within another one's name has a file beside it") {
   write_losses(run, 1, 1, 2);
   run.add("train", "loss/policy_avg", 3);  // of PPO
   run.add("train", "entropy/mean", 4);
-  CHECK(metric(store.path(), "train/loss") == "2.0 1\n");
-  CHECK(metric(store.path(), "train/loss.policy_avg") == "3.0 1\n");
-  CHECK(metric(store.path(), "train/entropy/mean") == "4.0 1\n");
+  CHECK(metric(store.path(), "loss") == "2.0 1\n");
+  CHECK(metric(store.path(), "loss.policy_avg") == "3.0 1\n");
+  CHECK(metric(store.path(), "entropy/mean") == "4.0 1\n");
 }
 
 TEST_CASE("a run goes on behind its checkpoint") {
@@ -96,8 +96,8 @@ TEST_CASE("a run goes on behind its checkpoint") {
   }
   MlflowRun run(store.path(), mlflow_run_info(), {.step = 2});
   write_losses(run, 3, 3, 6);
-  CHECK(metric(store.path(), "train/loss") == "4.0 1\n2.0 2\n2.0 3\n");
-  CHECK(metric(store.path(), "eval/loss").empty());
+  CHECK(metric(store.path(), "loss") == "4.0 1\n2.0 2\n2.0 3\n");
+  CHECK(metric(store.path(), "eval_loss").empty());
   CHECK(content(run_in(store.path()) / "meta.yaml").find("\nstatus: 1\n") != std::string::npos);
 }
 
