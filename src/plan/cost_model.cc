@@ -46,10 +46,11 @@ Machine::OperationSeconds seconds_of(const Graph& graph, OpId id, const Machine&
 }  // namespace
 
 CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(machine) {
+  sent_bytes_.resize(graph.ops.size());
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     if (graph.op(id).def->collective != nullptr) {
       const double seconds = peer_seconds(graph, id, machine);
-      sent_bytes_[id] = static_cast<int64_t>(cost_of(graph, id).sent_bytes);
+      nth(sent_bytes_, id) = static_cast<int64_t>(cost_of(graph, id).sent_bytes);
       compute_seconds_.push_back(seconds);
       host_seconds_.push_back(seconds);
       continue;
@@ -58,11 +59,6 @@ CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(mach
     compute_seconds_.push_back(seconds.compute);
     host_seconds_.push_back(seconds.host);
   }
-}
-
-int64_t CostModel::sent_bytes(OpId op) const {
-  const auto found = sent_bytes_.find(op);
-  return found == sent_bytes_.end() ? 0 : found->second;
 }
 
 double CostModel::transfer_seconds(Lane lane, int64_t bytes) const {

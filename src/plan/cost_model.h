@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/index.h"
@@ -22,7 +21,7 @@ class CostModel {
     return nth(lane == Lane::kHostCompute ? host_seconds_ : compute_seconds_, op);
   }
   // Returns the bytes that a rank sends for a collective; 0 for other operations.
-  [[nodiscard]] int64_t sent_bytes(OpId op) const;
+  [[nodiscard]] int64_t sent_bytes(OpId op) const { return nth(sent_bytes_, op); }
   // Returns how long a transfer keeps its lane busy; infinite on a lane that the machine does not have.
   [[nodiscard]] double transfer_seconds(Lane lane, int64_t bytes) const;
   // Returns the additional delay until instructions that wait for a transfer go on.
@@ -31,8 +30,9 @@ class CostModel {
 
  private:
   Machine machine_;
-  std::vector<double> compute_seconds_, host_seconds_;  // by operation
-  std::unordered_map<OpId, int64_t> sent_bytes_;        // of collectives
+  // By operation.
+  std::vector<double> compute_seconds_, host_seconds_;
+  std::vector<int64_t> sent_bytes_;
 };
 
 }  // namespace spillway
