@@ -26,10 +26,11 @@ SPILLWAY = os.environ.get("SPILLWAY", os.path.join(ROOT, "build", "release", "bi
 # The files that commands read, by their paths in the repository.
 INPUTS = ("examples", "machines", "models", "tools", "outputs/quickstart/data")
 # Bits of bf16 depend on the instructions that a CPU has, and losses of few tokens show it.
-LOSS_SHARE = 0.02
-# The parts of a line that a machine decides: its name, its memory, seconds and rates.
+LOSS_SHARE = 0.03
+# The parts of a line that a machine decides: its name, its memory, seconds, rates, and what plans take by these; and the share of a few
+# tokens that bits of bf16 make right.
 OF_MACHINE = [r"\b(AMD|Intel|Arm|Ampere)\b[^,]*, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
-              r"(?<=^device) +[\d.]+ GiB", r"(?<=^host) +[\d.]+ GiB(?= )", r"(?<=process) +[\d.]+ MiB", r"[\d.]+ MiB(?= outside the arenas)"]
+              r"(?<=^device) +[\d.]+ GiB( +[\d.]+ MiB)?", r"[\d.]+ MiB(?= (planned|measured))", r"(?<=^host) +[\d.]+ GiB(?= )", r"(?<=process) +[\d.]+ MiB", r"(?<=token_accuracy) [\d.]+ %", r"[\d.]+ MiB(?= outside the arenas)"]
 # And what plans make of these: treatments of layers, the frontier, what would fit.
 LINES_OF_MACHINE = re.compile(r"(layers|frontier:|What would fit:)? +(\d+(-\d+)? +(attention|activations|product|elementwise|weights|\d+ of)|[\d.]+ [MG]iB +\d|memory\.)|frontier:|What would fit:")
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
