@@ -155,3 +155,31 @@ function drawPlans(chart, sorted, chosen, chosenName, x, y) {
       "the plan that ran", [["step, measured", formatSeconds(measured)], device]);
   }
 }
+
+// Draws the steps in which each layer was trained, of a run that draws layers.
+function drawLayers() {
+  const draws = report.layer_draws, last = report.step_now;
+  if (!draws.length || !last) return;
+  document.getElementById("layers").hidden = false;
+  const target = document.querySelector("#layers .chart"), width = Math.max(280, target.clientWidth);
+  const layers = Math.max(report.choices.blocks.length, ...draws.flatMap((draw) => draw.layers.map((layer) => layer + 1)));
+  const height = kCurve.top + kCurve.bottom + layers * Math.max(4, Math.min(12, 320 / layers));
+  const steps = ticks(1, last, width / 90).filter(Number.isInteger), numbers = ticks(0, layers - 1, 8).filter(Number.isInteger);
+  const { chart, x, y } = axes("The layers trained in each step", width, steps.map((step) => ({ at: step + 0.5, text: formatNumber(step) })),
+    numbers.map((layer) => ({ at: layer + 0.5, text: `${layer}` })), [1, last + 1], [layers, 0], "optimizer step", height);
+  const trained = new Array(layers).fill(0);
+  draws.forEach((draw, i) => {
+    const end = i + 1 < draws.length ? draws[i + 1].from_step : last + 1;
+    for (const layer of draw.layers) {
+      trained[layer] += end - draw.from_step;
+      const bar = svg("rect", { x: x(draw.from_step), width: Math.max(0.5, x(end) - x(draw.from_step)), y: y(layer) + 0.5,
+        height: Math.max(1, y(layer + 1) - y(layer) - 1), fill: "var(--backward)" });
+      bar.append(svg("title", {}, `layer ${layer}: steps ${draw.from_step} to ${end - 1}`));
+      chart.append(bar);
+    }
+  });
+  target.replaceChildren(chart);
+  const never = trained.filter((count) => !count).length;
+  document.querySelector("#layers .note").textContent = "The layers, from the first at the top, and the steps in which each was trained; "
+    + `what is outside the layers is always trained. ${never ? `${never} of ${layers} were not drawn.` : "All were drawn."}`;
+}

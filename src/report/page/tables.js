@@ -214,27 +214,6 @@ function drawTimesteps() {
   document.getElementById("timesteps").hidden = false;
 }
 
-// Shows when each layer was trained, of a run that draws them: a strip a layer.
-function drawLayers() {
-  const draws = report.layer_draws, last = report.step_now;
-  if (!draws.length || !last) return;
-  const turns = [];  // by layer, of [first step, last step]
-  draws.forEach((draw, i) => {
-    const end = i + 1 < draws.length ? draws[i + 1].from_step - 1 : last;
-    for (const layer of draw.layers) {
-      const own = turns[layer] ??= [], before = own.at(-1);
-      if (before?.[1] === draw.from_step - 1) before[1] = end;
-      else own.push([draw.from_step, end]);
-    }
-  });
-  const place = (begin, end) => `left: ${(100 * (begin - 1) / last).toFixed(2)}%; width: ${(100 * (end - begin + 1) / last).toFixed(2)}%`;
-  const rows = Array.from(turns, (own = []) => own).map((own, layer) => element("tr", {}, element("td", {}, `layer ${layer}`),
-    element("td", { class: "strip" }, ...own.map(([begin, end]) => element("i", { style: place(begin, end) }))),
-    element("td", {}, formatNumber(own.reduce((sum, [begin, end]) => sum + end - begin + 1, 0)))));
-  document.querySelector("#layers .scroll").replaceChildren(table(["", "trained in steps", "of them"], rows));
-  document.getElementById("layers").hidden = false;
-}
-
 // The config as it was given, and what the command line made of it.
 function drawConfig() {
   const config = report.config, section = document.getElementById("config");
