@@ -225,7 +225,8 @@ ComparedSteps compared_steps(const train::PlannedJob& planned, const Machine& ma
           .planned_tokens = static_cast<double>(context.micro_batches_of_all() * planned.training.graph.tokens()),
           .mean_tokens = static_cast<double>(outcome.tokens) / steps,
           .cpu_share = cpu_share.value_or(1),
-          .cpu_share_when_measured = std::min(machine.cpu_shares.rates, machine.cpu_shares.disks)};
+          .cpu_share_when_measured = std::min(machine.cpu_shares.rates, machine.cpu_shares.disks),
+          .has_other_ranks = context.ranks > 1};
 }
 
 }  // namespace

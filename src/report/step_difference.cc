@@ -20,9 +20,10 @@ std::vector<std::string> reasons_of_difference(const ComparedSteps& steps) {
       reasons.push_back(fmt::format("computing threads had {} of the CPU time that they wanted: other programs ran",
                                     percent(steps.cpu_share)));
     if (const double more = steps.measured_stall_seconds - steps.predicted_stall_seconds; more > gap / 3)
-      reasons.push_back(
-          fmt::format("computation waited {:.3g} s of a step for copies or the disk, where {:.3g} s were predicted",
-                      steps.measured_stall_seconds, steps.predicted_stall_seconds));
+      reasons.push_back(fmt::format("computation waited {:.3g} s of a step for {}, where {:.3g} s were predicted",
+                                    steps.measured_stall_seconds,
+                                    steps.has_other_ranks ? "other ranks, copies or the disk" : "copies or the disk",
+                                    steps.predicted_stall_seconds));
   } else {
     if (steps.cpu_share_when_measured < kMinCpuShare)
       reasons.push_back(fmt::format("when the machine was measured, threads had {} of the CPU time that they wanted",

@@ -13,6 +13,7 @@ struct ComparedSteps {
   // The CPU time per wall time of threads that wanted a CPU (runtime/cpu_share.h): in the run, and when the machine was
   // measured.
   double cpu_share = 1, cpu_share_when_measured = 1;
+  bool has_other_ranks = false;  // for which computation may wait, too
 };
 
 // Returns sentences without a full stop, for people; none if the times differ by less than a tenth, or if nothing known

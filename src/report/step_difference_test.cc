@@ -32,6 +32,9 @@ TEST_CASE("longer steps are laid to other programs and to waiting, where those a
   waiting.measured_stall_seconds = 1;
   CHECK(reasons_of_difference(waiting) ==
         Reasons{"computation waited 1 s of a step for copies or the disk, where 0.25 s were predicted"});
+  waiting.has_other_ranks = true;
+  CHECK(reasons_of_difference(waiting) ==
+        Reasons{"computation waited 1 s of a step for other ranks, copies or the disk, where 0.25 s were predicted"});
   waiting.measured_stall_seconds = 0.5;
   CHECK(reasons_of_difference(waiting).empty());
 }
