@@ -135,6 +135,7 @@ ValueId Layers::linear(const LinearLayer& layer, ValueId x, ValueId residual) {
   w.source.storage = in_files_.of(names_.in_files(layer.module));
   if (!w.trained) w.storage = options_.linear_storage ? options_.linear_storage->of(w.module) : w.source.storage;
   w.takes_adapter = layer.takes_adapter;
+  w.tensor = layer.tensor;
   if (layer.starts_as_zeros) w.fresh = FreshContent::kZeros;
   if (layer.fresh_bound > 0) {
     w.fresh = FreshContent::kUniform;

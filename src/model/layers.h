@@ -28,6 +28,7 @@ struct LinearLayer {
   bool takes_adapter = true;
   double fresh_bound = 0;        // above 0: W of a new model is uniform within it
   bool starts_as_zeros = false;  // W of a new model is 0
+  MixtureTensor tensor{};        // of a mixture's weight
 };
 
 // Borrows the options. Modules and weights have the names of a stand-alone model; the table has them mapped by `names`.

@@ -157,8 +157,28 @@ class MixtureBuilder {
     const LinearLayer router{.module = module_ + std::string(mixture_.router),
                              .in_features = width,
                              .out_features = mixture_.experts,
-                             .starts_as_zeros = mixture_.router_starts_as_zeros};
-    return ops::cast(builder(), parts_.layers().linear(router, x), DType::kF32);
+                             .starts_as_zeros = mixture_.router_starts_as_zeros,
+                             .tensor = router_tensor()};
+    Layers& layers = parts_.layers();
+    const ValueId logits = ops::cast(builder(), layers.linear(router, x), DType::kF32);
+    const ValueId update = router_update(router.tensor, x);
+    return update == kNone ? logits : ops::add(builder(), logits, update);
+  }
+
+  // A linear router has no older name: PEFT finds its module, too.
+  [[nodiscard]] MixtureTensor router_tensor() const {
+    const std::string_view name = mixture_.transformers_router.empty() ? mixture_.router : mixture_.transformers_router;
+    return {.name = fmt::format("{}{}.weight", tensors_, name),
+            .shape = {mixture_.experts, parts_.config().hidden_size},
+            .has_old_name = mixture_.targets_mean_experts && !mixture_.router_is_linear};
+  }
+
+  // Returns what the factors of the router's tensor add to its logits, in f32; kNone where it has none.
+  [[nodiscard]] ValueId router_update(const MixtureTensor& tensor, ValueId x) {
+    const Layers::Factors factors = parts_.layers().factors(tensor);
+    if (factors.a == kNone) return kNone;
+    return ops::matmul(builder(), ops::linear(builder(), x, factors.a), factors.b,
+                       {.transpose_b = true, .alpha = factors.scale, .out_dtype = DType::kF32});
   }
 
   [[nodiscard]] MixtureTensor experts_tensor(std::string_view name, const Shape& shape) const {
@@ -174,22 +194,15 @@ class MixtureBuilder {
     if (mixture_.router_is_linear) return linear_router_logits(x);
     Layers& layers = parts_.layers();
     const std::string router = module_ + std::string(mixture_.router);
-    const Shape shape = {mixture_.experts, parts_.config().hidden_size};
-    Parameter weight = layers.base_parameter(ParameterRole::kRouter, router, shape);
-    const std::string_view tensor_name =
-        mixture_.transformers_router.empty() ? mixture_.router : mixture_.transformers_router;
-    weight.tensor = {.name = fmt::format("{}{}.weight", tensors_, tensor_name),
-                     .shape = shape,
-                     .has_old_name = mixture_.targets_mean_experts};
+    const MixtureTensor tensor = router_tensor();
+    Parameter weight = layers.base_parameter(ParameterRole::kRouter, router, tensor.shape);
+    weight.tensor = tensor;
     if (mixture_.router_starts_as_zeros) weight.fresh = FreshContent::kZeros;
-    const MixtureTensor tensor = weight.tensor;
     if (mixture_.router_is_f32) weight.dtype = DType::kF32;
     const ValueId w = layers.add(std::move(weight)).value();
     ops::MatmulOptions options{.transpose_b = true, .out_dtype = DType::kF32};
     if (mixture_.fused) options.bias = layers.weight(ParameterRole::kBias, router, {mixture_.experts});
-    if (const Layers::Factors factors = layers.factors(tensor); factors.a != kNone)
-      options.addend = ops::matmul(builder(), ops::linear(builder(), x, factors.a), factors.b,
-                                   {.transpose_b = true, .alpha = factors.scale, .out_dtype = DType::kF32});
+    options.addend = router_update(tensor, x);
     return ops::matmul(builder(), mixture_.router_is_f32 ? ops::cast(builder(), x, DType::kF32) : x, w, options);
   }
 
