@@ -34,7 +34,7 @@ void train_job(const config::Config& config) {
   const train::Job job = train::make_job(config, machine);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
   train::measure_job(job, training, machine, *device);
-  const train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
+  train::PlannedJob planned = train::plan_job(job, machine, std::move(training));
   if (!planned.plan.fits) throw InputError(shortage_message(planned.plan, planned.context));
 
   const train::TrainingData data =
