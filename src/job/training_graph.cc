@@ -124,7 +124,9 @@ class TrainingGraphBuilder {
     auto [group, repeated] = repeat_micro_batches(result_.graph, first, options_.micro_batches,
                                                   options_.is_whole_step ? ops::zeros : nullptr);
     result_.group = std::move(group);
-    const auto take_last = [&](ValueId& sum) { sum = repeated.of(sum, options_.micro_batches - 1); };
+    const auto take_last = [this, &values = repeated](ValueId& sum) {
+      sum = values.of(sum, options_.micro_batches - 1);
+    };
     for (WeightGradient& g : gradients_) take_last(g.gradient);
     for (std::vector<ValueId>& parts : sums_) std::for_each(parts.begin(), parts.end(), take_last);
     if (options_.is_whole_step) {
