@@ -27,6 +27,7 @@ SPILLWAY = os.environ.get("SPILLWAY", os.path.join(ROOT, "build", "release", "bi
 INPUTS = ("examples", "machines", "models", "tools", "outputs/quickstart/data")
 # Bits of bf16 depend on the instructions that a CPU has, and losses of few tokens show it.
 LOSS_SHARE = 0.04
+SMALL_LOSS = 0.01
 # The parts of a line that a machine decides: its name, its memory, seconds, rates, and what plans take by these; and the share of a few
 # tokens that bits of bf16 make right.
 OF_MACHINE = [r"\b(AMD|Intel|Arm|Ampere)\b[^,]*, \d+ cores", r"\d+:\d\d left", r"[\d.]+ (s|ms|tokens/s|patches/s)(?![\w/])",
@@ -111,13 +112,13 @@ def tokens(text, any_machine):
 
 
 def is_same(expected, actual, share):
-    """Returns true if two words are equal but for numbers with decimals, which may differ by a share."""
+    """Returns true if two words are equal but for numbers with decimals, which may differ by a share, and by that of SMALL_LOSS."""
     if expected == actual:
         return True
     if not share or NUMBER.sub("#", expected) != NUMBER.sub("#", actual):
         return False
     pairs = zip(NUMBER.findall(expected), NUMBER.findall(actual))
-    return all(a == b or ("." in a and abs(float(a) - float(b)) <= share * abs(float(a))) for a, b in pairs)
+    return all(a == b or ("." in a and abs(float(a) - float(b)) <= share * max(abs(float(a)), SMALL_LOSS)) for a, b in pairs)
 
 
 def find(wanted, words, begin, share):
