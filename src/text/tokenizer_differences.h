@@ -8,12 +8,11 @@ namespace spillway::text {
 
 // Returns a sentence for a folder whose text becomes other ids in transformers 5, which makes a LlamaTokenizer anew of
 // its vocabulary for models of type llama: without the space before what follows a special token, unless `legacy` is
-// set. Empty for any other. Throws InputError for a file that is no JSON object.
+// set. Empty for any other.
 [[nodiscard]] std::string other_ids_in_transformers(const std::filesystem::path& folder);
 
 // Returns a sentence for a folder whose tokenizer_config.json says how to take an answer apart (response_template or
 // response_schema): TRL's GRPO gives reward functions the parts, and here they get the text. Empty for any other.
-// Throws the same.
 [[nodiscard]] std::string other_answers_in_trl(const std::filesystem::path& folder);
 
 }  // namespace spillway::text

@@ -16,8 +16,9 @@ struct LlamaFolder {
   explicit LlamaFolder(const std::string& tokenizer_config, const std::string& model_type = "llama",
                        const std::string& normalizer = R"({"type": "Prepend", "prepend": "▁"})") {
     write_file(files.path() / "tokenizer_config.json", tokenizer_config);
-    write_file(files.path() / "config.json", "{\n  \"model_type\": \"" + model_type + "\"\n}\n");
-    write_file(files.path() / "tokenizer.json", R"({"normalizer": )" + normalizer + "}");
+    write_file(files.path() / "config.json", R"({"model_type":")" + model_type + "\"}");
+    write_file(files.path() / "tokenizer.json",
+               R"({"normalizer": )" + normalizer + R"(, "model": {"vocab": {"Prepend": 0}}})");
   }
   TemporaryFolder files;
 };
