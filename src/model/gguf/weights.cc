@@ -56,11 +56,8 @@ void GgufPart::gather(const float* from, float* to) const {
 }
 
 void GgufPart::scatter(const float* from, float* to) const {
-  float factor = 1;
-  for (const float one : factors) factor *= one;
-  for_each_run(*this, [&](int64_t source, int64_t view, int64_t run) {
-    std::transform(from + view, from + view + run, to + source, [&](float value) { return value / factor; });
-  });
+  SPILLWAY_CHECK(factors.empty(), "{} has factors in GGUF", name);
+  for_each_run(*this, [&](int64_t source, int64_t view, int64_t run) { std::copy_n(from + view, run, to + source); });
 }
 
 GgufPart view_of_factor(const GgufPart& part, char which, int64_t rank) {

@@ -40,7 +40,8 @@ struct GgufPart {
   // Return the number of elements of the view, and of the tensor.
   [[nodiscard]] int64_t elems() const;
   [[nodiscard]] int64_t elems_in_files() const;
-  // Copies the view's elements out of the tensor's, `from`, times the factors, or back into them, divided by them.
+  // Copies the view's elements out of the tensor's, `from`, times the factors, or back into them. REQUIRES of
+  // scatter(): no factors, which a folder that is made of a file never has.
   void gather(const float* from, float* to) const;
   void scatter(const float* from, float* to) const;
 };
