@@ -394,7 +394,7 @@ class TrainingRun {
       const nlohmann::ordered_json report = last_report(outcome);
       nlohmann::ordered_json own = {{"rank", ranks_.rank()}, {"host", ranks_.peers()->host(ranks_.rank())}};
       for (const char* part : {"tiers", "process", "lanes"}) own[part] = report.at(part);
-      if (record_.traced_step() != 0 && ranks_.rank() < kMostRankTimelines)
+      if (record_.traced_step() != 0 && ranks_.rank() < kMaxRankTimelines)
         own[kTrace] = rank_trace(planned_.training.graph, planned_.plan.program, record_.trace(), ranks_.size());
       return json_text(own);
     });

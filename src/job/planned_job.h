@@ -19,7 +19,7 @@ class DrawPlanner;
 
 // The plan of a job and what is printed with it.
 struct PlannedJob {
-  // Of a job of drawn layers, those of one draw: first the heaviest, then the one that the session trains.
+  // A job of drawn layers has those of one draw here: first the heaviest, then the one that the session trains.
   TrainingGraph training;
   Plan plan;                                 // of training
   std::shared_ptr<const DrawPlanner> draws;  // of drawn layers: what plans the other draws; null for other jobs

@@ -64,7 +64,7 @@ struct TrainingGraphOptions {
   // Decay and moments act on every row, as in axolotl's unfrozen_parameters.
   std::map<std::string, std::vector<ops::RowSlice>, std::less<>> trained_rows;
   std::vector<ModelBeside> beside;
-  // Of a job that trains some layers of the model at a time: those of this graph. The others' weights and states are
+  // A job that trains some layers of the model at a time names those of this graph. The others' weights and states are
   // there, and nothing changes them.
   std::optional<DrawnLayers> drawn;
 
@@ -130,7 +130,7 @@ struct TrainingGraph {
   ValueId learning_rate = kNone;       // f32 [1]
   std::vector<OtherRate> other_rates;  // each ratio once
   ValueId step = kNone;                // i32 [1]: 1 in the first step
-  // Of a graph of drawn layers, by place in DrawnLayers::numbers: i32 [1], 1 in the first step that trains the layer.
+  // The counts of steps of drawn layers, by place in DrawnLayers::numbers: i32 [1], 1 in a layer's first step.
   std::vector<ValueId> layer_steps;
   std::vector<ValueId> shared_sums;  // over micro-batches, of weights of drawn layers (job/gradient_pool.h)
   SectionId forward = 0, backward = 0, update = 0;

@@ -13,7 +13,7 @@
 namespace spillway {
 
 // The most ranks that have a timeline: rank 0 gets all of them at the end of a run.
-inline constexpr int kMostRankTimelines = 64;
+inline constexpr int kMaxRankTimelines = 64;
 
 // Returns what a rank tells of a traced step, whose times by instruction are on a clock of its own:
 //   {"spans": [[start, duration, WorkPhase], ...], "meetings": [[start, finish, ranks], ...],

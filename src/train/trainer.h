@@ -59,7 +59,7 @@ struct SampleRecord {
 
 // Callbacks for progress and results. Empty functions are not called.
 struct TrainingListeners {
-  // Of a job that draws layers: before the program of training is another one, and once it is.
+  // A job that draws layers calls these before it changes the program of training, and behind that.
   std::function<void()> before_draw;
   std::function<void(const LayerDraw&)> draw;
   std::function<void()> before_step;

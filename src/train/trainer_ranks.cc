@@ -75,7 +75,7 @@ double Trainer::met_seconds() const {
 }
 
 // Gives all ranks rank 0's time of the step, and finds the slowest of them: that which spent least of the step with the
-// others, as whoever comes last to an exchange waits for nobody.
+// others, as the last to come to an exchange does not wait.
 void Trainer::share_pace(StepRecord& record) {
   const double own = met_seconds() - met_seconds_;
   const std::span<const std::string> texts = ranks_.exchange([&] {

@@ -65,6 +65,7 @@ function draw() {
   drawStep();
   if (isRun) drawLoss();
   if (isRun) drawMetrics();
+  if (isRun) drawLayers();
   if (isRun) drawRanks();
   drawFrontier();
 }
@@ -84,7 +85,6 @@ function drawAll() {
   if (isRun) drawOperations();
   if (isRun) drawSamples();
   if (isRun) drawTimesteps();
-  if (isRun) drawLayers();
   drawConfig();
   drawRound();
   makePictures();
