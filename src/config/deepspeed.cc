@@ -19,17 +19,18 @@ void check_schedule(const YamlNode& root, const KeyPlace& place) {
   if (scheduler == nullptr || scheduler->kind != YamlNode::Kind::kMap) return;
   const YamlNode* const params = scheduler->find("params");
   const YamlNode* const type = scheduler->find("type");
+  const auto want = [&](const char* name, const char* deepspeeds) {
+    if (params != nullptr && params->kind == YamlNode::Kind::kMap && params->find(name) != nullptr) return;
+    throw input_error(place.path.empty() ? place.file : place.text(),
+                      "expected scheduler.params.{} beside {}, got none, for which DeepSpeed takes {}; write a number, "
+                      "or auto for the config's own",
+                      name, type->text, deepspeeds);
+  };
   if (type == nullptr) return;
-  for (const char* name : {"warmup_num_steps", "warmup_max_lr"}) {
-    const bool is_given = params != nullptr && params->kind == YamlNode::Kind::kMap && params->find(name) != nullptr;
-    const bool is_read = type->text != "WarmupCosineLR" || std::string_view(name) != "warmup_max_lr";
-    if (is_given || !is_read) continue;
-    throw input_error(
-        place.path.empty() ? place.file : place.text(),
-        "expected scheduler.params.{} beside {}, got none, for which DeepSpeed takes {}; write a number, or "
-        "auto for the config's own",
-        name, type->text, std::string_view(name) == "warmup_max_lr" ? "0.001" : "1000");
-  }
+  const bool scales_rates = type->text == "WarmupCosineLR",
+             sets_rates = type->text == "WarmupLR" || type->text == "WarmupDecayLR";
+  if (scales_rates || sets_rates) want("warmup_num_steps", "1000");
+  if (sets_rates) want("warmup_max_lr", "0.001");
 }
 
 std::vector<ForeignSetting> collect_checked(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {

@@ -119,6 +119,8 @@ TEST_CASE("a schedule of DeepSpeed without a rate or steps, for which it has num
       std::string::npos);
   CHECK(deepspeed_error("deepspeed: {scheduler: {type: WarmupCosineLR}}\n").find("scheduler.params.warmup_num_steps") !=
         std::string::npos);
+  CHECK(deepspeed_error("deepspeed: {scheduler: {type: OneCycle}}\n")
+            .find("expected WarmupLR, WarmupDecayLR or WarmupCosineLR, got 'OneCycle'") != std::string::npos);
 }
 
 TEST_CASE("a DeepSpeed config means the same as a file, as JSON text and as a section") {
