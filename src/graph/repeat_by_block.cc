@@ -24,6 +24,7 @@ class Repeater {
         repeated_(count, graph.values.size()) {}
 
   RepeatedValues run() {
+    turn_early();
     find_updates();
     find_shared();
     for (int64_t number = 1; number < count_; ++number)
@@ -57,6 +58,22 @@ class Repeater {
   }
   [[nodiscard]] AxisId repeated(AxisId axis, int64_t number) const {
     return axis == kNoAxis ? axis : static_cast<AxisId>(static_cast<int64_t>(axis) + number * axes_);
+  }
+
+  // Moves the operations outside blocks that the backward section begins with to the end of the forward section, where
+  // they follow those of their own micro-batch: the gradient of the head, as large as the vocabulary is, and in f32, is
+  // added to its sum before the next micro-batch makes its own.
+  void turn_early() {
+    const auto is_of_backward = [&](const Operation& op) {
+      return op.section > 0 && !graph_.section_of(op).recomputable && nth(graph_.sections, op.section - 1).recomputable;
+    };
+    const auto stays = [&](const Operation& op) {
+      return !is_of_backward(op) || op.block != kNone || !may_run_again(*op.def);
+    };
+    const auto begin = std::find_if(graph_.ops.begin(), graph_.ops.end(), is_of_backward);
+    const auto end = std::find_if(begin, graph_.ops.end(), stays);
+    if (end == graph_.ops.end() || !is_of_backward(*end)) return;  // nothing would remain of the section
+    std::for_each(begin, end, [](Operation& op) { --op.section; });
   }
 
   // Returns the end of the operations that run for one micro-batch before they run for the next one.
