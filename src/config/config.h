@@ -221,6 +221,7 @@ struct BatchSettings {
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
   int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same
   bool has_single_tokens = false;           // rows may be cut into sequences of one token
+  bool is_one_line = false;                 // a micro-batch is one line without padding to whoever wrote the config
 
   // Returns the number of tokens that a micro-batch has room for.
   [[nodiscard]] int64_t tokens() const { return std::max(micro_batch_size * sequence_len, eval_sequence_len); }
@@ -298,6 +299,7 @@ struct LrGroups {
 struct OptimizerSettings : OptimizerKeys {
   Optimizer optimizer;
   OptimArgs args;
+  bool decays_all = false;            // norms and biases, too
   std::optional<LrGroups> lr_groups;  // none: all weights learn at one rate, but for LoRA+
 };
 

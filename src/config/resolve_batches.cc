@@ -197,7 +197,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
                         .length_key = keys.max_length ? "max_length" : "sequence_len",
                         .eval_sequence_len = data.eval_sequence_len};
   take_groups(r, ranks, batches);
-  if (keys.tiled_mlp) {
+  if (keys.tiled_mlp == AutoBool::kTrue) {
     batches.mlp_tiles = keys.tiled_mlp_num_shards.value_or(0);
   } else {
     r.ignore("tiled_mlp_num_shards", "without tiled_mlp: true there are no tiles");
@@ -216,6 +216,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
   r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);
   r.exclude("curriculum_sampling", keys.curriculum_sampling, "group_by_length", keys.group_by_length);
   r.exclude("sample_packing", keys.sample_packing, "padding_free", keys.padding_free == AutoBool::kTrue);
+  batches.is_one_line = packs(keys) || keys.padding_free == AutoBool::kTrue;
   // Packing by TRL's rules keeps rows of one token, and splits off more.
   batches.has_single_tokens = keys.packing || ((keys.sample_packing || keys.eval_sample_packing.value_or(false)) &&
                                                rows.length_rules == LengthRules::kTrl);

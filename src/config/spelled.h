@@ -121,6 +121,7 @@ struct Spelled : ModelKeys,
 
   // Whether a section of another program names the tier, but leaves to the plan what goes there.
   bool uses_host = false, uses_disk = false;
+  bool is_deepspeed_optimizer = false;  // whether DeepSpeed's section makes the optimizer
 
   Spelled();
   Spelled(const Spelled&);

@@ -50,6 +50,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   }
   options.mlp_tiles = batches.mlp_tiles;
   options.neftune_noise_alpha = model.neftune_noise_alpha;
+  if (batches.is_one_line) options.neftune_length = ops::NoiseLength::kAllSequences;
   if (model.qat) options.fake_quantisation = fake_quantisation_of(*model.qat);
   options.train_base = !lora;
   options.lora = std::move(lora);
@@ -88,6 +89,7 @@ void take_optimizer(Job& job) {
   const ops::OptimizerDef& optimizer = *ops::find_optimizer(config.optimizer.optimizer.name);
   job.graph.optimizer = &optimizer;
   job.graph.optimizer_options = optimizer_options(optimizer, config.optimizer);
+  job.graph.decays_all = config.optimizer.decays_all;
   job.graph.masters = config.model.masters;
   job.graph.max_grad_norm = config.optimizer.max_grad_norm;
   job.graph.ranks = narrow<int>(config.ranks.count);

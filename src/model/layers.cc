@@ -31,7 +31,7 @@ ValueId Layers::with_noise(ValueId x, ValueId seq_offsets) {
   constexpr int64_t kStream = -1;  // those of dropout are numbers of parameters
   const double alpha = options_.neftune_noise_alpha;
   if (dropout_seed_ == kNone || alpha == 0) return x;
-  return ops::embedding_noise(builder_, x, dropout_seed_, seq_offsets, alpha, kStream);
+  return ops::embedding_noise(builder_, x, dropout_seed_, seq_offsets, alpha, options_.neftune_length, kStream);
 }
 
 ValueId Layers::declare_fake_quantisation() {

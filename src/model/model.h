@@ -20,6 +20,7 @@
 #include "model/lora.h"
 #include "model/parameters.h"
 #include "model/score_head.h"
+#include "ops/embedding_noise/embedding_noise.h"
 #include "tensor/fake_quantisation.h"
 
 namespace spillway {
@@ -43,6 +44,7 @@ struct ModelOptions {
   std::set<std::string, std::less<>> unfrozen;
   std::optional<LoraOptions> lora;
   double neftune_noise_alpha = 0;  // of the noise on embeddings; 0: none
+  ops::NoiseLength neftune_length = ops::NoiseLength::kLongestSequence;
   // The coefficient of the load-balancing loss of a mixture's routers in training, 0: none; and whether it reports how
   // evenly its experts are used.
   double router_aux_loss_coef = 0;

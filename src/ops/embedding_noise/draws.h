@@ -6,6 +6,7 @@
 
 #include "backend/kernel.h"
 #include "base/math.h"
+#include "ops/embedding_noise/embedding_noise.h"
 #include "ops/sequence_rows.h"
 
 namespace spillway::ops {
@@ -19,7 +20,8 @@ struct NoiseDraws {
   SequenceRows rows;
   uint64_t stream;
   int64_t blocks;     // of philox, a row
-  float whole_range;  // twice what is added at most, in a sequence of one row
+  float whole_range;  // twice what is added at most, where L is 1
+  NoiseLength length;
 
   explicit NoiseDraws(const KernelArgs& args)
       : seed(args.inputs[embedding_noise_op::kSeed].as<int64_t>()),
@@ -27,13 +29,23 @@ struct NoiseDraws {
         stream(static_cast<uint64_t>(args.attributes.integer("stream"))),
         blocks(div_ceil(args.inputs[embedding_noise_op::kX].shape[1], 4)),
         whole_range(static_cast<float>(2 * args.attributes.real("alpha") /
-                                       std::sqrt(static_cast<double>(args.inputs[embedding_noise_op::kX].shape[1])))) {}
+                                       std::sqrt(static_cast<double>(args.inputs[embedding_noise_op::kX].shape[1])))),
+        length(static_cast<NoiseLength>(args.attributes.integer("length"))) {}
 
-  // Returns the range for one row: 0 if it stays unchanged.
-  [[nodiscard]] SPILLWAY_EITHER_SIDE float range_at(int64_t row) const {
-    const int32_t length = rows.length_at(row);
-    return length == 0 || *seed < 0 ? 0 : whole_range / sqrtf(static_cast<float>(length));
+  // Returns twice what is added at most to the rows of sequences: 0 if they stay unchanged.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE float range() const {
+    int32_t most = rows.offsets[rows.sequences] - rows.offsets[0];
+    if (length == NoiseLength::kLongestSequence) {
+      most = 0;
+      for (int32_t i = 0; i < rows.sequences; ++i) {
+        const int32_t one = rows.offsets[i + 1] - rows.offsets[i];
+        if (one > most) most = one;
+      }
+    }
+    return most == 0 || *seed < 0 ? 0 : whole_range / sqrtf(static_cast<float>(most));
   }
+  // Returns true if a sequence has this row.
+  [[nodiscard]] SPILLWAY_EITHER_SIDE bool has(int64_t row) const { return row < rows.offsets[rows.sequences]; }
 
   // Returns the first block of philox of a row.
   [[nodiscard]] SPILLWAY_EITHER_SIDE uint64_t first_block(int64_t row) const {

@@ -40,9 +40,10 @@ const OpDef kEmbeddingNoise{.name = "embedding_noise",
 }  // namespace
 }  // namespace embedding_noise_op
 
-ValueId embedding_noise(Builder& builder, ValueId x, ValueId seed, ValueId seq_offsets, double alpha, int64_t stream) {
+ValueId embedding_noise(Builder& builder, ValueId x, ValueId seed, ValueId seq_offsets, double alpha,
+                        NoiseLength length, int64_t stream) {
   return builder.append_one(embedding_noise_op::kEmbeddingNoise, {x, seed, seq_offsets},
-                            {{"alpha", alpha}, {"stream", stream}});
+                            {{"alpha", alpha}, {"length", static_cast<int64_t>(length)}, {"stream", stream}});
 }
 
 }  // namespace spillway::ops

@@ -14,9 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace spillway::ops::HWY_NAMESPACE {
 
 template <typename T>
-void add_noise(const NoiseDraws& draws, int64_t row, int64_t width, const T* x, T* y) {
+void add_noise(const NoiseDraws& draws, int64_t row, float range, int64_t width, const T* x, T* y) {
   constexpr int64_t kNoisePiece = 256;
-  const float range = draws.range_at(row);
   const auto seed = static_cast<uint64_t>(*draws.seed), first = draws.first_block(row);
   const auto step = static_cast<int64_t>(4 * hn::Lanes(Wide()));
   alignas(64) uint32_t bits[kNoisePiece];
@@ -34,10 +33,13 @@ void embedding_noise(const KernelArgs& args) {
   const TensorView& x = args.inputs[embedding_noise_op::kX];
   const NoiseDraws draws(args);
   const int64_t width = x.shape[1];
+  const float range = draws.range();
   args.threads->parallel_for(x.shape[0], row_grain(2 * width), [&](int64_t begin, int64_t end, int) {
     with_real(x.dtype, [&]<typename T>(T*) {
-      for (int64_t row = begin; row < end; ++row)
-        add_noise(draws, row, width, x.as<T>() + row * width, args.outputs[0].as<T>() + row * width);
+      for (int64_t row = begin; row < end; ++row) {
+        add_noise(draws, row, draws.has(row) ? range : 0, width, x.as<T>() + row * width,
+                  args.outputs[0].as<T>() + row * width);
+      }
     });
   });
 }

@@ -15,7 +15,7 @@ __global__ void embedding_noise_kernel(const T* x, NoiseDraws draws, T* y, int64
   constexpr int kWidth = cuda::kVector<T>;
   static_assert(kWidth % 4 == 0, "a vector takes whole blocks of philox");
   const int64_t row = blockIdx.x;
-  const float range = draws.range_at(row);
+  const float range = draws.has(row) ? draws.range() : 0;
   const auto seed = static_cast<uint64_t>(*draws.seed), first = draws.first_block(row);
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   cuda::for_each_vector<kWidth>(width, thread, threads, [&](cuda::Span<kWidth> span) {

@@ -14,17 +14,20 @@ using namespace spillway::ops::testing;
 
 namespace {
 
+using ops::NoiseLength;
+
 // The sequences have 3, none and 5 rows, with a row behind them.
 const Numbers kSequences = {0, 3, 3, 8};
 constexpr int64_t kNoiseRows = 9;
-constexpr double kLengths[kNoiseRows] = {3, 3, 3, 5, 5, 5, 5, 5, 0};
 
-Numbers reference_noise(const Numbers& x, size_t width, int64_t seed, double alpha, int64_t stream) {
+double length_of(NoiseLength length) { return length == NoiseLength::kAllSequences ? 8 : 5; }
+
+Numbers reference_noise(const Numbers& x, size_t width, int64_t seed, double alpha, double length, int64_t stream) {
   Numbers out = x;
   const size_t blocks = (width + 3) / 4;
   for (size_t row = 0; seed >= 0 && row < x.size() / width; ++row) {
-    if (kLengths[row] == 0) continue;
-    const double most = alpha / std::sqrt(kLengths[row] * static_cast<double>(width));
+    if (row == kNoiseRows - 1) continue;
+    const double most = alpha / std::sqrt(length * static_cast<double>(width));
     for (size_t c = 0; c < width; ++c) {
       const auto bits = philox(static_cast<uint64_t>(seed), static_cast<uint64_t>(stream), row * blocks + c / 4);
       out[row * width + c] += (2 * double{uniform_float(bits[c % 4])} - 1) * most;
@@ -35,8 +38,10 @@ Numbers reference_noise(const Numbers& x, size_t width, int64_t seed, double alp
 
 }  // namespace
 
-TEST_CASE("noise on embeddings draws from philox by element, scaled by the length of each sequence") {
-  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+TEST_CASE("noise on embeddings draws from philox by element, scaled by the longest sequence or by all of them") {
+  for (const auto& [dtype, length] :
+       {std::pair{DType::kF32, NoiseLength::kLongestSequence}, {DType::kBF16, NoiseLength::kLongestSequence},
+        {DType::kF32, NoiseLength::kAllSequences}}) {
     for (const double seed : {-1.0, 0.0, 123456789012.0}) {
       for (const int64_t width : {23, 24, 300}) {
         check_operation({.tokens = kNoiseRows,
@@ -45,12 +50,12 @@ TEST_CASE("noise on embeddings draws from philox by element, scaled by the lengt
                                     {{DType::kI32, {4}}, kSequences, false}},
                          .build =
                              [&](Builder& b, const std::vector<ValueId>& in) {
-                               return ops::embedding_noise(b, in[0], in[1], in[2], 5, 7);
+                               return ops::embedding_noise(b, in[0], in[1], in[2], 5, length, 7);
                              },
                          .reference =
                              [&](const std::vector<Numbers>& in) {
                                return reference_noise(in[0], static_cast<size_t>(width), static_cast<int64_t>(in[1][0]),
-                                                      5, 7);
+                                                      5, length_of(length), 7);
                              }});
       }
     }
@@ -64,7 +69,7 @@ TEST_CASE("noise on embeddings is even around zero and fills its range") {
   const ValueId x = b.input("x", {DType::kF32, {kTokens, kWidth}}, ValueKind::kBatch);
   const ValueId seed = b.input("seed", {DType::kI64, {1}}, ValueKind::kBatch);
   const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
-  const ValueId y = ops::embedding_noise(b, x, seed, offsets, 10, 0);
+  const ValueId y = ops::embedding_noise(b, x, seed, offsets, 10, NoiseLength::kLongestSequence, 0);
   const Run run(graph, {{x, Numbers(kTokens * kWidth, 0)}, {seed, {3}}, {offsets, {0, kTokens}}});
   const Numbers numbers = run.numbers(y);
   double sum = 0, squares = 0;
@@ -81,8 +86,8 @@ TEST_CASE("noise on embeddings refuses a negative alpha and a seed of another ty
   const ValueId x = b.input("x", {DType::kF32, {4, 2}}, ValueKind::kBatch);
   const ValueId seed = b.input("seed", {DType::kI64, {1}}, ValueKind::kBatch);
   const ValueId offsets = b.input("offsets", {DType::kI32, {2}}, ValueKind::kBatch);
-  CHECK_THROWS_WITH((void)ops::embedding_noise(b, x, seed, offsets, -1, 0),
+  CHECK_THROWS_WITH((void)ops::embedding_noise(b, x, seed, offsets, -1, NoiseLength::kAllSequences, 0),
                     "[embedding_noise] expected an alpha of 0 or more, got -1; set another");
-  CHECK_THROWS_WITH((void)ops::embedding_noise(b, x, offsets, offsets, 1, 0),
+  CHECK_THROWS_WITH((void)ops::embedding_noise(b, x, offsets, offsets, 1, NoiseLength::kAllSequences, 0),
                     "[embedding_noise] expected seed as i64[1], got i32[2]; cast it or check the model's sizes");
 }
