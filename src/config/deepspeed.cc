@@ -33,14 +33,20 @@ void check_schedule(const YamlNode& root, const KeyPlace& place) {
   if (sets_rates) want("warmup_max_lr", "0.001");
 }
 
-std::vector<ForeignSetting> collect_checked(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
-  std::vector<ForeignSetting> settings = collect_foreign(deepspeed_table(), root, place, verdicts);
+struct Section {
+  std::vector<ForeignSetting> settings;
+  bool clips = false;  // whether it has gradient_clipping, auto included
+};
+
+Section collect_checked(const YamlNode& root, const KeyPlace& place, Verdicts& verdicts) {
+  Section section{.settings = collect_foreign(deepspeed_table(), root, place, verdicts)};
   check_schedule(root, place);
-  return settings;
+  section.clips = root.kind == YamlNode::Kind::kMap && root.find("gradient_clipping") != nullptr;
+  return section;
 }
 
 // The values of the section, whichever way it is written.
-std::vector<ForeignSetting> read_section(const Setting& section, Verdicts& verdicts) {
+Section read_section(const Setting& section, Verdicts& verdicts) {
   const YamlNode& value = section.value;
   if (value.kind != YamlNode::Kind::kScalar) return collect_checked(value, section.place, verdicts);
   if (is_off(value)) return {};
@@ -95,14 +101,13 @@ void merge_paths(std::span<const ForeignSetting> section, std::vector<Setting>& 
   if (!paths.value.items.empty()) merge_setting(settings, std::move(paths));
 }
 
-// DeepSpeed rounds gradients to this type before ranks add them up. Here they are f32, as on one rank.
+// DeepSpeed rounds gradients to this type before they are added up, on one rank, too. Here they are f32.
 void check_gradient_type(std::span<const ForeignSetting> section) {
   const ForeignSetting* type = find_foreign(section, "communication_data_type");
   if (type == nullptr || type->value.is_null() || type->value.text == "fp32") return;
   throw NotYetError(
-      fmt::format("[{}] expected fp32 beside several ranks, got {}; gradients that are rounded before they are added "
-                  "up are not yet "
-                  "supported",
+      fmt::format("[{}] expected fp32, got {}; gradients that are rounded before they are added up are not yet "
+                  "supported: remove it",
                   type->place.text(), type->value.shown()));
 }
 
@@ -159,6 +164,19 @@ void merge_mapping(std::span<const ForeignSetting> section, std::string_view par
   if (!args.value.entries.empty()) merge_setting(settings, std::move(args));
 }
 
+// The Trainer hands all parameters in one group to the optimizer that DeepSpeed makes. It leaves clipping to DeepSpeed,
+// whose default is 1 from version 0.19 on, and none before.
+void note_defaults(const Section& section, std::span<const Setting> settings, LoadedConfig& loaded) {
+  const auto is_of_optimizer = [](const ForeignSetting& one) { return one.key->name.starts_with("optimizer."); };
+  loaded.keys.is_deepspeed_optimizer =
+      std::any_of(section.settings.begin(), section.settings.end(), is_of_optimizer);
+  const Setting* norm = find_setting(settings, "max_grad_norm");
+  if (norm == nullptr || section.clips || number_of(norm->value) == 1) return;
+  loaded.notes.push_back(
+      fmt::format("{}: {} holds; DeepSpeed would clip at its own default, as its section has no gradient_clipping",
+                  norm->spelled, norm->value.shown()));
+}
+
 // A ratio below 1 leaves part of the optimizer on the device: which part, the plan knows best.
 void merge_ratio(std::span<const ForeignSetting> section, std::vector<Setting>& settings, LoadedConfig& loaded) {
   const ForeignSetting* ratio = find_foreign(section, "zero_optimization.offload_optimizer.ratio");
@@ -182,21 +200,25 @@ void merge_ratio(std::span<const ForeignSetting> section, std::vector<Setting>& 
 void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdicts& verdicts) {
   const Setting* found = find_setting(settings, "deepspeed");
   if (found == nullptr) return;
-  const std::vector<ForeignSetting> section = read_section(*found, verdicts);
+  const Section read = read_section(*found, verdicts);
+  const std::vector<ForeignSetting>& section = read.settings;
   check_stage(section);
   merge_foreign(deepspeed_table(), section, settings, verdicts);
   merge_paths(section, settings);
+  constexpr const char* kType = "deepspeed.communication_data_type";
+  verdicts.attempt(kType, kType, [&] { check_gradient_type(section); });
   const int64_t ranks = ranks_of(settings, loaded);
   if (ranks == 1) {
     for (const char* key : {"zero_optimization.stage", "zero_optimization.mics_shard_size", "sequence_parallel_size",
-                            "communication_data_type"})
+                            "tensor_parallel.autotp_size"})
       verdicts.ignore(fmt::format("deepspeed.{}", key), kNothingToShard);
   } else {
-    constexpr const char* kType = "deepspeed.communication_data_type";
-    verdicts.attempt(kType, kType, [&] { check_gradient_type(section); });
-    constexpr const char* kShards = "zero_optimization.mics_shard_size";
-    if (const ForeignSetting* shards = find_foreign(section, kShards); shards && number_of(shards->value) > 0)
-      merge_setting(settings, {find_key("dp_shard_size"), kShards, shards->place, shards->value});
+    // Numbers of ranks, of which 0 or less is DeepSpeed's word for off.
+    for (const char* name : {"zero_optimization.mics_shard_size", "tensor_parallel.autotp_size"}) {
+      const ForeignSetting* size = find_foreign(section, name);
+      if (size == nullptr || number_of(size->value) <= 0) continue;
+      merge_setting(settings, {find_key(size->key->text), canonical(*size), size->place, size->value});
+    }
   }
   merge_batch(section, groups_of_ranks(settings, loaded), settings);
   merge_mapping(section, "optimizer", "optim_args", {"momentum", "nesterov", "dampening"}, settings);
@@ -205,6 +227,7 @@ void merge_deepspeed(std::vector<Setting>& settings, LoadedConfig& loaded, Verdi
   const auto is_optimizer = [](const ForeignSetting& one) { return one.key->text == "optimizer_offload"; };
   const auto optimizer = std::find_if(section.begin(), section.end(), is_optimizer);
   merge_ratio(section, settings, loaded);
+  note_defaults(read, settings, loaded);
   if (optimizer != section.end()) follow_optimizer(settings, optimizer->place);
 }
 

@@ -74,6 +74,7 @@ void check_zero3(const LoadedConfig& loaded) {
   CHECK(config.optimizer.adam_beta2 == 0.95);
   CHECK(config.optimizer.adam_epsilon == 1e-6);
   CHECK(config.optimizer.weight_decay == 0.1);
+  CHECK(config.optimizer.decays_all);
   CHECK(config.schedule.lr_scheduler.name == "WarmupDecayLR");
   CHECK(config.schedule.warmup.of(100) == 7);
   CHECK(ignored_line(loaded) ==
@@ -88,6 +89,18 @@ void check_zero3(const LoadedConfig& loaded) {
 std::string zero(std::string_view keys) { return fmt::format("deepspeed: {{zero_optimization: {{{}}}}}\n", keys); }
 
 }  // namespace
+
+TEST_CASE("a limit of gradients' norm that DeepSpeed would not know of holds, and is said") {
+  const auto is_of_norm = [](const std::string& note) { return note.starts_with("max_grad_norm: 0.3 holds"); };
+  const LoadedConfig own = load_deepspeed("max_grad_norm: 0.3\ndeepspeed: {zero_optimization: {stage: 2}}\n");
+  CHECK(own.config.optimizer.max_grad_norm == 0.3);
+  CHECK_FALSE(own.config.optimizer.decays_all);
+  CHECK(std::any_of(own.notes.begin(), own.notes.end(), is_of_norm));
+  for (const char* rest : {"0.3\ndeepspeed: {gradient_clipping: auto}\n", "1\ndeepspeed: {steps_per_print: 1}\n"}) {
+    const LoadedConfig known = load_deepspeed(fmt::format("max_grad_norm: {}", rest));
+    CHECK(std::none_of(known.notes.begin(), known.notes.end(), is_of_norm));
+  }
+}
 
 TEST_CASE("DeepSpeed's cosine ends at its least learning rate") {
   const ScheduleSettings schedule =

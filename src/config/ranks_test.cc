@@ -99,10 +99,11 @@ TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
   const std::string_view section = "fsdp_config: {reshard_after_forward: false}\n";
   CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 2) == "supported: is zero_stage");
   CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 0).find("ignored: on one rank") == 0);
-  CHECK(ranks_error("deepspeed: {communication_data_type: fp32}\n", 2).empty());
-  CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n").empty());
-  CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n", 2).find("expected fp32 beside several ranks") !=
-        std::string::npos);
+  for (const int64_t ranks : {1, 2}) {
+    CHECK(ranks_error("deepspeed: {communication_data_type: fp32}\n", ranks).empty());
+    CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n", ranks).find("expected fp32, got bf16") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("states are split over groups of ranks, by everybody's words") {
@@ -173,7 +174,8 @@ TEST_CASE("ranks share sequences in groups, which share out the micro-batches") 
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {
-  for (const char* line : {"tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {tp_size: 2}"}) {
+  for (const char* line : {"tensor_parallel_size: 2", "expert_parallel_size: 2", "parallelism_config: {tp_size: 2}",
+                           "deepspeed: {tensor_parallel: {autotp_size: 2}}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line)).empty());
     CHECK(ranks_error(fmt::format("{}\n", line), 2).find("not yet supported") != std::string::npos);
@@ -183,7 +185,8 @@ TEST_CASE("what several ranks cannot split yet says so, and one rank does withou
         "fsdp_config: {reshard_after_forward: true}", "deepspeed: {zero_optimization: {stage: 3}}",
         "fsdp: shard_grad_op", "fsdp_config: {reshard_after_forward: false}",
         "fsdp_config: {fsdp_sharding_strategy: SHARD_GRAD_OP}", "deepspeed: {zero_optimization: {stage: 1}}",
-        "tensor_parallel_size: 1", "deepspeed: {zero_optimization: {stage: 0}}"}) {
+        "tensor_parallel_size: 1", "deepspeed: {zero_optimization: {stage: 0}}",
+        "deepspeed: {tensor_parallel: {autotp_size: 0}}"}) {
     CAPTURE(std::string(line));
     CHECK(ranks_error(fmt::format("{}\n", line), 2).empty());
   }

@@ -41,8 +41,13 @@ OptimizerSettings resolve_optimizer(const Resolution& r) {
   if (keys.optimizer.name != "came") {
     for (const char* key : {"adam_beta3", "adam_epsilon2"}) r.ignore(key, "CAME alone reads it");
   }
-  OptimizerSettings settings{
-      keys, {.name = keys.optimizer.name, .warms_up = keys.optimizer.warms_up}, keys.optim_args, resolve_groups(r)};
+  OptimizerSettings settings{keys,
+                             {.name = keys.optimizer.name, .warms_up = keys.optimizer.warms_up},
+                             keys.optim_args,
+                             keys.is_deepspeed_optimizer,
+                             resolve_groups(r)};
+  if (settings.decays_all && keys.weight_decay != 0)
+    r.note("deepspeed.optimizer: norms and biases decay, too, as where DeepSpeed makes the optimizer");
   if (keys.rl == Rl::kPpo) settings.max_grad_norm = 0;
   return settings;
 }

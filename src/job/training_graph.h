@@ -42,11 +42,12 @@ struct TrainingGraphOptions {
   ReferenceOptions reference;       // of an objective that has a reference
   std::optional<ValueModel> value;  // of an objective that has a value model
   const ops::OptimizerDef* optimizer = &ops::kAdamw;
-  // weight_decay is that of the parameters that transformers decays.
+  // weight_decay is that of the parameters that decay: unless `decays_all`, those that transformers decays.
   ops::OptimizerOptions optimizer_options = ops::options_of(ops::kAdamw);
   // By name of a weight of the model: its learning rate as a multiple of that of the others.
   std::map<std::string, double, std::less<>> rate_ratios;
-  std::set<std::string, std::less<>> undecayed;  // weights of the model that do not decay beside norms and biases
+  bool decays_all = false;                       // norms and biases, too
+  std::set<std::string, std::less<>> undecayed;  // weights of the model that do not decay, beside those
   bool masters = true;                   // bf16 weights have f32 masters; else they and their moments are bf16 alone
   std::optional<int64_t> rounding_seed;  // without masters: weights are rounded stochastically
   double max_grad_norm = 1;              // 0: no clipping

@@ -25,7 +25,7 @@ ops::OptimizerOptions optimizer_options_of(const TrainingGraph& training, const 
   ops::OptimizerOptions own = options.optimizer_options;
   const Parameter& p = training.parameter_of(t);
   const bool spared = options.optimizer->spares_embeddings && p.has_row_per_token();
-  if (!p.decays() || spared || options.undecayed.contains(training.graph.value(t.weight).name))
+  if ((!p.decays() && !options.decays_all) || spared || options.undecayed.contains(training.graph.value(t.weight).name))
     own.set(ops::kWeightDecay.name, 0.0);
   if (options.optimizer->keeps_embeddings_in_f32 && p.role == ParameterRole::kEmbedding)
     own.set(ops::kMin8bitSize.name, std::numeric_limits<double>::infinity());
