@@ -19,7 +19,8 @@ constexpr std::string_view kMinRate = "min_lr_rate";  // an option of several sc
 // The plain constant schedule of transformers knows no warmup.
 bool has_warmup(const Resolution& r) { return schedules::find_schedule(r.keys.lr_scheduler.name)->has_warmup; }
 
-// A share in warmup_steps is transformers' way of saying it, and rounded as there.
+// A share in warmup_steps is transformers' way of saying it, and rounded as there. So are axolotl's shares of rl: grpo,
+// whose number of steps it does not know: it leaves them to transformers.
 WarmupSteps warmup_of(const Resolution& r) {
   const Spelled& keys = r.keys;
   const double ratio = keys.warmup_ratio.value_or(0), steps = keys.warmup_steps.value_or(0);
@@ -31,10 +32,13 @@ WarmupSteps warmup_of(const Resolution& r) {
   }
   r.check_whole("warmup_steps", keys.warmup_steps);
   if (steps > 0) return {.count = StepCount::from_key(steps), .is_axolotls = is_axolotls && steps >= 1};
-  const bool says_none = keys.warmup_steps || keys.warmup_ratio;
-  if (is_axolotls && !says_none)
-    return {.count = {.value = 0.03, .is_share = true}, .is_axolotls = true, .max_steps = 100};
-  return {.count = {.value = ratio, .is_share = true}, .is_axolotls = is_axolotls};
+  const bool counts_steps = is_axolotls && keys.rl != Rl::kGrpo;
+  WarmupSteps warmup{.count = {.value = ratio, .is_share = true}, .is_axolotls = counts_steps};
+  if (is_axolotls && !keys.warmup_steps && !keys.warmup_ratio) {
+    warmup.count.value = 0.03;
+    if (counts_steps) warmup.max_steps = 100;
+  }
+  return warmup;
 }
 
 // An option of a schedule that a key of its own says.

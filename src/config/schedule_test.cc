@@ -107,6 +107,21 @@ TEST_CASE("a warmup has the steps that axolotl gives it") {
   CHECK(warmup("warmup_steps: 7\nlr_scheduler: constant\n") == 0);
 }
 
+TEST_CASE("a warmup of axolotl's rl: grpo is left to transformers, since its steps are not known beforehand") {
+  const auto warmup = [](const std::string& keys, int64_t total) {
+    const std::string text =
+        "base_model: ./m\nlearning_rate: 1e-4\nrl: grpo\ndatasets: [{path: a.jsonl}]\n"
+        "reward_funcs: [think_format_reward]\nmicro_batch_size: 8\n" +
+        keys;
+    return load_config(text, "c.yml", {}, ConfigUse::kTrain).config.schedule.warmup.of(total);
+  };
+  CHECK(warmup("", 25) == 1);  // ceil(0.03 * total)
+  CHECK(warmup("", 5000) == 150);
+  CHECK(warmup("warmup_ratio: 0.1\n", 25) == 3);
+  CHECK(warmup("warmup_ratio: 0\n", 25) == 0);
+  CHECK(warmup("warmup_steps: 1\n", 25) == 2);
+}
+
 TEST_CASE("a warmup of TRL's and FastVideo's configs has the steps that transformers gives it") {
   for (const char* data : {"dataset_name: a.jsonl\n", "data_path: clips\nlr_scheduler: cosine\n"}) {
     const auto warmup = [&](const std::string& keys) {
