@@ -93,7 +93,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names) {
   const int size = static_cast<int>(word.size());
-  int best = (size <= 3 ? 1 : std::max(2, size / 2)) + 1;
+  int best = std::min(size, size <= 3 ? 2 : std::max(2, size / 2) + 1);  // fewer edits than it has letters
   std::string_view found;
   for (const std::string_view name : names) {
     if (std::abs(size - static_cast<int>(name.size())) >= best) continue;  // it takes as many edits, or more

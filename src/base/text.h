@@ -22,7 +22,7 @@ namespace spillway {
 [[nodiscard]] int edit_distance(std::string_view a, std::string_view b);
 
 // Returns the name with the fewest edits from `word`, the first of equals; empty if all are further than half its
-// length (2 edits from four letters on), so that the answer is a likely meaning.
+// length (2 edits from four letters on, and none of one letter), so that the answer is a likely meaning.
 [[nodiscard]] std::string_view nearest_name(std::string_view word, std::span<const std::string_view> names);
 
 // Returns `text` without the spaces, tabs and line breaks around it.

@@ -13,6 +13,7 @@ TEST_CASE("the nearest name is the one with the fewest edits") {
   CHECK(nearest_name("lora_rr", names) == "lora_r");
   CHECK(nearest_name("learnign_rate", names) == "learning_rate");
   CHECK(nearest_name("completely_else", names).empty());
+  CHECK(nearest_name("4", std::vector<std::string_view>{"0", "1"}).empty());
   CHECK(edit_distance("ab", "ba") == 1);
   CHECK(edit_distance("", "abc") == 3);
   CHECK(edit_distance(std::string(1000, 'x'), std::string(1000, 'y')) == 64);

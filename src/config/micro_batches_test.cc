@@ -27,6 +27,7 @@ TEST_CASE("micro-batches go one after another, or all of a step up to 16 togethe
   CHECK(group_of(vertical(4)) == 4);
   CHECK(group_of(vertical(64)) == 16);
   CHECK(group_of(vertical(5, "micro_batch_group: 2\n")) == 2);
+  CHECK(group_of(vertical(5, "micro_batch_group: auto\n")) == group_of(vertical(5, "")));
   CHECK(group_of("micro_batch_order: vertical\nmicro_batch_size: 2\nbatch_size: 6\n") == 3);
 }
 

@@ -263,8 +263,10 @@ template <typename T>
 [[nodiscard]] std::string print_value(const std::optional<T>& value) {
   return value ? print_value(*value) : "";
 }
+// A number that may be left out may also be `auto`, which is the same.
 template <typename T>
 void read_value(const YamlNode& node, const KeyPlace& place, const Range& range, std::optional<T>& value) {
+  if (OneOf<T, int64_t, double> && node.kind == YamlNode::Kind::kScalar && node.text == "auto") return value.reset();
   T read{};
   read_value(node, place, range, read);
   value = std::move(read);

@@ -12,6 +12,7 @@ constexpr Word<WeightingScheme> kSchemes[] = {
     {"mode", WeightingScheme::kMode},
     {"none", WeightingScheme::kUniform},
     {"sigma_sqrt", {}, "weights of the loss by noise level"},
+    {"shifted_logit_normal", {}, "a draw of noise levels by the length of the clip"},
     {"cosmap", {}, "weights of the loss by noise level"},
 };
 constexpr Word<VideoCheckpointing> kCheckpointingTypes[] = {
