@@ -237,6 +237,20 @@ TEST_CASE("files of a folder are found by split") {
   CHECK(numbers_of(files_dataset(folder.path())) == "6 7");
 }
 
+TEST_CASE("of files of several kinds in a folder, the datasets library reads the most common kind, and so it is here") {
+  const FilesFolder folder;
+  const auto first = folder.write("licensed/data.jsonl", "{\"n\": 1}\n").parent_path();
+  folder.write("licensed/LICENSE.txt", "one\ntwo\n");
+  CHECK(numbers_of(files_dataset(first)) == "1");
+  folder.write("licensed/b.csv", "n\n5\n");
+  CHECK(numbers_of(files_dataset(first)) == "1");  // of as many, .jsonl comes before .csv
+  folder.write("licensed/c.csv", "n\n7\n");
+  CHECK(numbers_of(files_dataset(first)) == R"("5" "7")");
+  folder.write("licensed/more/a.json", "[{\"n\": 2}]");
+  folder.write("licensed/more/b.jsonl", "{\"n\": 3}\n");
+  CHECK(numbers_of(files_dataset(first)) == "1 2 3");  // .jsonl as often as .csv; .json is the same format
+}
+
 TEST_CASE("the name of a folder is no pattern, whatever characters it has") {
   const FilesFolder folder;
   folder.write("all [v1]*/train.jsonl", numbered(0, 2));

@@ -61,10 +61,13 @@ void append(std::string& text, char c, const ByteStream& stream) {
                       kMaxRecordBytes >> 20);
 }
 
+std::string ending_of(const std::filesystem::path& path) {
+  const bool is_compressed = path.extension() == ".gz" || path.extension() == ".zst";
+  return (is_compressed ? path.stem() : path).extension().string();
+}
+
 std::optional<RecordFormat> format_of(const std::filesystem::path& path) {
-  std::filesystem::path plain = path;
-  if (plain.extension() == ".gz" || plain.extension() == ".zst") plain = plain.stem();
-  const std::string extension = plain.extension().string();
+  const std::string extension = ending_of(path);
   for (const Format& one : kFormats) {
     const auto& known = one.extensions;
     if (!extension.empty() && std::find(known.begin(), known.end(), extension) != known.end()) return one.format;

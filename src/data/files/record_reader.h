@@ -30,6 +30,8 @@ enum class RecordFormat { kJson, kCsv, kText, kParquet, kArrow };
 // Returns the format by the file's name, without .gz or .zst: .jsonl, .json, .ndjson, .csv, .txt, .parquet or .arrow.
 // Nothing for others.
 [[nodiscard]] std::optional<RecordFormat> format_of(const std::filesystem::path& path);
+// Returns the ending by which the format is known: ".jsonl" of "a.jsonl.gz".
+[[nodiscard]] std::string ending_of(const std::filesystem::path& path);
 // Returns the format by the datasets library's name: json, csv, text, parquet or arrow. Nothing for others.
 [[nodiscard]] std::optional<RecordFormat> format_named(std::string_view name);
 

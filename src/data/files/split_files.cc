@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -280,9 +281,29 @@ std::optional<SplitPaths> by_readme(const fs::path& folder, std::string_view nam
   }
 }
 
+// Returns the files of the format that the most common ending means, as the datasets library reads a folder: of as many,
+// the first of its favourites, then the last by the alphabet (datasets/load.py, infer_module_for_data_files_list).
+// Others are what lies beside data: a licence, notes.
+std::vector<fs::path> of_one_format(std::vector<fs::path> files) {
+  static constexpr std::array<std::string_view, 5> kFavourites = {".parquet", ".arrow", ".jsonl", ".json", ".csv"};
+  std::map<std::string, int64_t> counts;
+  for (const fs::path& file : files)
+    if (format_of(file)) ++counts[ending_of(file)];
+  const auto rank = [&](const auto& counted) {
+    const auto favourite = std::find(kFavourites.begin(), kFavourites.end(), counted.first);
+    return std::tuple(counted.second, kFavourites.end() - favourite, counted.first);
+  };
+  const auto most = std::max_element(counts.begin(), counts.end(),
+                                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  if (most == counts.end()) return files;
+  const auto format = format_of("data" + most->first);
+  std::erase_if(files, [&](const fs::path& file) { return format_of(file) != format; });
+  return files;
+}
+
 std::vector<fs::path> files_of_split(const SplitPaths& splits, const fs::path& folder, std::string_view split) {
   const auto found = splits.find(std::string(split));
-  if (found != splits.end() && !found->second.empty()) return found->second;
+  if (found != splits.end() && !found->second.empty()) return of_one_format(found->second);
   std::string names;
   for (const auto& [own, files] : splits) names += (names.empty() ? "" : ", ") + own;
   throw NoSuchSplit(folder, names, split);
