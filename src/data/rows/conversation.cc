@@ -137,6 +137,9 @@ ConversationReader::ConversationReader(const DatasetConfig& config) : config_(co
     if (!config_.field_thinking.empty()) mappings_["reasoning_content"] = config_.field_thinking;
   }
   for (const char* property : {"role", "content"}) mappings_.try_emplace(property, property);
+  if (config_.field_instruction.empty() != config_.field_output.empty())
+    throw input_error(place_of(config_), "expected field_instruction and field_output together, got {}; give both",
+                      config_.field_output.empty() ? "the first alone" : "the second alone");
   for (const auto& [role, names] : config_.roles) {
     for (const std::string& name : names) roles_[name] = role;
   }
@@ -157,9 +160,23 @@ std::string ConversationReader::mapped_role(const std::string& role) const {
   return found == roles_.end() ? role : found->second;
 }
 
+Json ConversationReader::messages_of(const Record& record) const {
+  const std::string &instruction = config_.field_instruction, &output = config_.field_output;
+  if (instruction.empty())
+    return list_of(record, required_field(record, config_.field_messages, "field_messages"), config_.field_messages);
+  const auto text = [&](const std::string& name, const char* key) {
+    return text_of(record, required_field(record, name, key), name);
+  };
+  std::string question = text(instruction, "field_instruction");
+  const Json* const given = given_field(record, config_.field_input);
+  const std::string input = given == nullptr ? "" : text_of(record, *given, config_.field_input);
+  if (!input.empty()) question += (question.empty() ? "" : "\n") + input;
+  const std::string &asks = mappings_.at("role"), &says = mappings_.at("content");
+  return {{{asks, "user"}, {says, std::move(question)}}, {{asks, "assistant"}, {says, text(output, "field_output")}}};
+}
+
 Conversation ConversationReader::read(const Record& record) const {
-  const Json messages =
-      list_of(record, required_field(record, config_.field_messages, "field_messages"), config_.field_messages);
+  const Json messages = messages_of(record);
   if (messages.empty())
     throw input_error(record.where, "expected at least one message in '{}', got none; correct the row",
                       config_.field_messages);
@@ -172,7 +189,9 @@ Conversation ConversationReader::read(const Record& record) const {
   }
   const std::string system = config_.field_system.empty() ? "system" : config_.field_system;
   const auto given = record.fields.find(system);
-  if (conversation.turns.front().role() != "system" && given != record.fields.end() && !given->is_null()) {
+  const bool is_there = given != record.fields.end() && !given->is_null() &&
+                        (config_.field_instruction.empty() || *given != "");  // a column has something in every row
+  if (conversation.turns.front().role() != "system" && is_there) {
     Turn turn;
     turn.message = {{"role", "system"}, {"content", *given}};
     conversation.turns.insert(conversation.turns.begin(), std::move(turn));

@@ -1,4 +1,4 @@
-// Reads a record's messages as axolotl's type chat_template does.
+// Reads a record's messages as axolotl's type chat_template does, or makes them of columns.
 #pragma once
 
 #include <map>
@@ -57,6 +57,9 @@ class ConversationReader {
   [[nodiscard]] std::string mapped_role(const std::string& role) const;
 
  private:
+  // Returns the record's list of messages. With field_instruction and field_output, a question, which is followed by a
+  // line break and the input where there is one, and its answer, as LLaMA-Factory reads alpaca's columns.
+  [[nodiscard]] nlohmann::ordered_json messages_of(const Record& record) const;
   [[nodiscard]] Turn read_turn(const Record& record, const nlohmann::ordered_json& message) const;
   [[nodiscard]] nlohmann::ordered_json mapped_message(const Record& record,
                                                       const nlohmann::ordered_json& message) const;

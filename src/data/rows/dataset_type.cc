@@ -72,9 +72,9 @@ constexpr std::string_view kChatType = "chat_template", kTurnsType = "chat_templ
 const std::array kEntryOptions = {
     EntryOption{"field", kCompletionText, "completion", "", has_default<&Entry::field>},
     EntryOption{"text_column", kPretrainText, "pretrain", "", has_default<&Entry::text_column>},
-    EntryOption{"field_instruction", kInstruction, "alpaca", "", has_default<&Entry::field_instruction>},
-    EntryOption{"field_input", kInput, "alpaca", "", has_default<&Entry::field_input>},
-    EntryOption{"field_output", kOutput, "alpaca", "", has_default<&Entry::field_output>},
+    EntryOption{"field_instruction", kChatRows | kInstruction, "alpaca", "", has_default<&Entry::field_instruction>},
+    EntryOption{"field_input", kChatRows | kInput, "alpaca", "", has_default<&Entry::field_input>},
+    EntryOption{"field_output", kChatRows | kOutput, "alpaca", "", has_default<&Entry::field_output>},
     EntryOption{"field_system", kChatRows | kSystemColumn, "chat_template or alpaca_w_system", "",
                 has_default<&Entry::field_system>},
     EntryOption{"field_messages", kChatRows | kPreferenceTurns, kChatType, kTurnsType,
