@@ -148,7 +148,11 @@ int cmd_plan(std::span<const std::string> args) {
   for (const std::string& note : job.notes) log_line(note);
   (void)train::open_weight_files(job, train::MissingWeights::kAllowed);
   train::TrainingGraph training = train::build_training_graph(*job.model, job.graph);
-  if (!elsewhere) train::measure_job(job, training, machine, *device, measuring_progress(progress));
+  if (!elsewhere) {
+    train::measure_job(job, training, machine, *device, measuring_progress(progress));
+    // The ranks will share the CPUs that this command had alone.
+    share_rates(machine, 1.0 / ranks);
+  }
   std::vector<FrontierPoint> frontier;
   train::PlannedJob planned = train::plan_job(job, machine, std::move(training), &frontier);
   planned.context.frontier = std::move(frontier);

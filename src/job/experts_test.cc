@@ -9,6 +9,7 @@
 #include "io/file.h"
 #include "job/planned_job.h"
 #include "job/suggested_changes.h"
+#include "plan/expert_slots.h"
 #include "plan/shown_homes.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
@@ -80,6 +81,23 @@ TEST_CASE("of four layers of experts the device needs to hold a few experts") {
     CHECK_FALSE(plan_in(folder, lines + budgets).fits);
     CHECK(plan_in(folder, lines + budgets + "expert_offload: host\n").fits);
     CHECK(plan_in(folder, lines + budgets + "expert_offload: disk\ngradient_checkpointing: true\n").fits);
+  }
+}
+
+TEST_CASE("a plan counts the experts that are on the device at once: all, or as many as pass through together") {
+  const MixtureFolder folder;
+  const auto slots_of = [&](const std::string& lines) {
+    const train::PlannedJob planned = train::plan_job(folder.job(std::string(kFrozen) + lines), tiered_machine());
+    std::vector<int64_t> slots = expert_slots(planned.training.graph, planned.plan.schedule);
+    REQUIRE(std::ssize(slots) == kExpertLayers);
+    return slots;
+  };
+  const std::vector<int64_t> all(kExpertLayers, kExperts);
+  CHECK(slots_of("memory: {plan: fixed}\n") == all);
+  CHECK(slots_of("memory: {plan: fixed}\nlayer_offloading: host\nexpert_offload: none\n") == all);
+  for (const int64_t passing : slots_of("memory: {plan: fixed}\nexpert_offload: host\n")) {
+    CHECK(passing >= 1);
+    CHECK(passing < kExperts);
   }
 }
 

@@ -126,30 +126,41 @@ int64_t ranks_on_host(const Machine& machine, int64_t ranks) {
   return machine.ranks_per_host > 0 ? std::min(machine.ranks_per_host, ranks) : ranks;
 }
 
+// Multiplies a count or a rate by a share.
+template <typename Figure>
+void scale(Figure& figure, double share) {
+  figure = static_cast<Figure>(static_cast<double>(figure) * share);
+}
+
 }  // namespace
+
+void share_rates(Machine& machine, double share) {
+  scale(machine.threads, share);
+  machine.threads = std::max(1, machine.threads);
+  scale(machine.host_bytes_per_second, share);
+  for (auto& [signature, seconds] : machine.operations) {
+    if (machine.device == DeviceKind::kCpu) seconds.compute /= share;
+    seconds.host /= share;
+  }
+  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) scale(nth(machine.link_bytes_per_second, lane), share);
+  if (machine.device != DeviceKind::kCpu) return;
+  for (double* const rate : {&machine.matrix_flops_f32, &machine.matrix_flops_bf16, &machine.memory_bytes_per_second,
+                             &nth(machine.link_bytes_per_second, Lane::kHostToDevice),
+                             &nth(machine.link_bytes_per_second, Lane::kDeviceToHost)})
+    scale(*rate, share);
+  for (auto& [name, rate] : machine.operation_flops) scale(rate, share);
+}
 
 Machine share_of_rank(const Machine& machine, int64_t ranks) {
   Machine result = machine;
   result.ranks_on_host = ranks_on_host(machine, ranks);
   const double share = static_cast<double>(machine.ranks_on_host) / static_cast<double>(result.ranks_on_host);
-  const auto scale = [share](auto& figure) {
-    figure = static_cast<std::decay_t<decltype(figure)>>(static_cast<double>(figure) * share);
-  };
   for (const Tier tier : kEachBudgetedTier) {
     if (tier == Tier::kDevice && machine.device != DeviceKind::kCpu) continue;
-    scale(nth(result.capacity_bytes, tier));
-    scale(nth(result.total_bytes, tier));
+    scale(nth(result.capacity_bytes, tier), share);
+    scale(nth(result.total_bytes, tier), share);
   }
-  scale(result.threads);
-  result.threads = std::max(1, result.threads);
-  scale(result.host_bytes_per_second);
-  for (const Lane lane : {Lane::kDiskRead, Lane::kDiskWrite}) scale(nth(result.link_bytes_per_second, lane));
-  if (machine.device != DeviceKind::kCpu) return result;
-  for (double* const rate : {&result.matrix_flops_f32, &result.matrix_flops_bf16, &result.memory_bytes_per_second,
-                             &nth(result.link_bytes_per_second, Lane::kHostToDevice),
-                             &nth(result.link_bytes_per_second, Lane::kDeviceToHost)})
-    scale(*rate);
-  for (auto& [name, rate] : result.operation_flops) scale(rate);
+  share_rates(result, share);
   return result;
 }
 

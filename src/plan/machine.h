@@ -86,8 +86,12 @@ struct Machine {
   }
 };
 
+// Leaves a process this share, in (0, 1], of the CPUs and of what they and the disks do in a second, with one thread at
+// least; operations that were measured on CPUs take so much longer. The rates of another device stay, and so do
+// capacities.
+void share_rates(Machine& machine, double share);
 // Returns the machine as one of `ranks` sees it: the ranks of a host share its host memory, disks and CPUs evenly, and
-// where the device is the CPU that too. What was measured of operations stays. REQUIRES: ranks >= 1.
+// where the device is the CPU that too. REQUIRES: ranks >= 1.
 [[nodiscard]] Machine share_of_rank(const Machine& machine, int64_t ranks);
 // Throws InputError naming `where` if the machine lacks a rate at which so many ranks exchange.
 void check_peer_rates(const Machine& machine, int64_t ranks, std::string_view where);

@@ -46,7 +46,9 @@ TEST_CASE("ranks that compute on CPUs share those and their memory, as many as t
   Machine machine{.threads = 3, .matrix_flops_f32 = 8e9, .memory_bytes_per_second = 4e9};
   machine.ranks_per_host = 0;
   nth(machine.capacity_bytes, Tier::kDevice) = 100;
+  machine.operations["matmul"] = {.compute = 1, .host = 2};
   const Machine share = share_of_rank(machine, 4);
+  CHECK(share.operations.at("matmul") == Machine::OperationSeconds{.compute = 4, .host = 8});
   CHECK(nth(share.capacity_bytes, Tier::kDevice) == 25);
   CHECK(share.matrix_flops_f32 == 2e9);
   CHECK(share.memory_bytes_per_second == 1e9);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/index.h"
+#include "plan/expert_slots.h"
 #include "plan/rank_share.h"
 #include "plan/shown_homes.h"
 #include "plan/usage.h"
@@ -36,7 +37,9 @@ ordered_json tier_json(const Graph& graph, const Plan& plan, Tier tier, const Pl
   return json;
 }
 
-ordered_json blocks_json(const Graph& graph, const Choices& choices, const ShownHomes& homes) {
+ordered_json blocks_json(const Graph& graph, const Plan& plan, const ShownHomes& homes) {
+  const Choices& choices = plan.choices;
+  const std::vector<int64_t> slots = expert_slots(graph, plan.schedule);
   ordered_json json = ordered_json::array();
   for (size_t i = 0; i < choices.saved.size(); ++i) {
     const BlockHomes& block = homes.blocks[i];
@@ -45,7 +48,10 @@ ordered_json blocks_json(const Graph& graph, const Choices& choices, const Shown
                           {"weights", name_of(block.weights())},
                           {name_of(ValueKind::kOptimizerState), name_of(block.state.home)},
                           {"update", name_of(block.state.site)}};
-    if (block.experts) entry["experts"] = name_of(*block.experts);
+    if (slots[i] > 0) {
+      entry["experts"] = name_of(block.experts.value_or(block.weights()));
+      entry["expert_slots"] = slots[i];
+    }
     for (int group = 0; group < kSavedGroups; ++group) {
       const auto which = static_cast<SavedGroup>(group);
       entry["saved"][std::string(name_of(which))] = name_of(nth(choices.saved[i], which));
@@ -190,7 +196,7 @@ ordered_json plan_json(const Graph& graph, const Plan& plan, const PlanContext& 
   add_order(context.group, json);
   if (!context.other_orders.empty()) json["other_orders"] = other_orders_json(context);
   const ShownHomes homes = shown_homes(graph, plan.choices);
-  json["choices"] = blocks_json(graph, plan.choices, homes);
+  json["choices"] = blocks_json(graph, plan, homes);
   json["outer_weights"] = name_of(homes.outer_weights);
   json["tables"] = name_of(homes.tables);
   json["gradients"] = name_of(homes.gradients);
