@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "backend/cpu/isa.h"
@@ -21,9 +23,13 @@
 #include "base/index.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/shared_cpus.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/ranks/exchange_rates.h"
+#include "dist/launch.h"
+#include "dist/open_peers.h"
 #include "runtime/computer.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
@@ -84,6 +90,21 @@ bool is_used(const MatrixRate& rate, DeviceKind device) {
   return device == DeviceKind::kCuda || rate.dtype == DType::kF32 || rate.path == cpu::choose_bf16_path();
 }
 
+// Adds the library by which ranks exchange, or that it is missing.
+void add_mpi(std::vector<Library>& libraries, std::vector<Missing>& missing) {
+  std::string version, why = "jobs of several ranks (--ranks) cannot be started";
+  try {
+    version = mpi_version();
+  } catch (const MachineError& error) {
+    why += fmt::format(": {}", error.what());
+  }
+  if (version.empty())
+    return missing.push_back({"MPI", why, "tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev), and build again"});
+  constexpr std::string_view kName = "Open MPI v";
+  const bool is_open = version.starts_with(kName);
+  libraries.push_back({is_open ? "Open MPI" : "MPI", is_open ? version.substr(kName.size()) : version});
+}
+
 struct Findings {
   Measurement measured;
   std::string cpu;
@@ -91,6 +112,7 @@ struct Findings {
   std::string folder;  // of the disk tier
   std::vector<Library> libraries;
   std::vector<Missing> missing;
+  std::optional<ExchangeRates> exchange;  // between the ranks that a launcher has started
 };
 
 // Returns the share of the CPUs that threads had during the measurements.
@@ -126,6 +148,11 @@ nlohmann::ordered_json to_json(const Findings& found) {
                                {"flops_per_second", rate.flops},
                                {"used", is_used(rate, found.measured.machine.device)}});
   }
+  if (found.exchange) {
+    json["exchange"] = {{"ranks", found.exchange->ranks},
+                        {"fold_bytes_per_second", found.exchange->fold_bytes_per_second},
+                        {"gather_bytes_per_second", found.exchange->gather_bytes_per_second}};
+  }
   json["libraries"] = nlohmann::ordered_json::array();
   for (const Library& library : found.libraries)
     json["libraries"].push_back({{"name", library.name}, {"version", library.version}});
@@ -136,6 +163,17 @@ nlohmann::ordered_json to_json(const Findings& found) {
   json["busy"] = cpu_share(found.measured) < kMinCpuShare;
   json["machine"] = spillway::to_json(found.measured.machine);
   return json;
+}
+
+// Makes the machine that of one rank, as a file for `plan --machine` has it.
+void take_share(Machine& machine, const Launch& launch, const ExchangeRates& exchange, const Device& device) {
+  for (const Tier tier : kEachBudgetedTier) {
+    if (tier == Tier::kDevice && !device.shares_host_memory()) continue;  // each rank has a GPU
+    nth(machine.capacity_bytes, tier) /= launch.local_size;
+    nth(machine.total_bytes, tier) /= launch.local_size;
+  }
+  machine.ranks_per_host = machine.ranks_on_host = launch.local_size;
+  nth(machine.link_bytes_per_second, Lane::kPeer) = exchange.slower();
 }
 
 std::string rate_text(double bytes_per_second) { return fmt::format("{:.1f} GB/s", bytes_per_second / 1e9); }
@@ -181,6 +219,11 @@ void print_page(const Findings& found) {
   } else {
     fmt::print("  disk    none in {}\n", found.folder);
   }
+  if (found.exchange) {
+    fmt::print("  ranks   {}: each sends {} in sums, {} in gathers; the rates above are one rank's, beside the others\n",
+               found.exchange->ranks, rate_text(found.exchange->fold_bytes_per_second),
+               rate_text(found.exchange->gather_bytes_per_second));
+  }
   print_products(found.measured);
   fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);
   for (const Library& library : found.libraries) fmt::print(" {} {} ", library.name, library.version);
@@ -214,8 +257,12 @@ int cmd_doctor(std::span<const std::string> args) {
   if (!std::filesystem::is_directory(folder)) {
     throw input_error("--disk", "expected a folder, got '{}'; name one that is there", folder);
   }
+  const Launch launch = read_launch();
+  share_cpus(launch.local_size);
+  if (launch.is_one_of_several()) use_machine_cache_of_ranks();
+  const std::unique_ptr<Peers> peers = open_peers(launch);
   const std::shared_ptr<Device> device = open_device(device_name);
-  log_line("measuring for a few seconds; other programs should rest");
+  if (launch.rank == 0) log_line("measuring for a few seconds; other programs should rest");
   restore_algorithms(*device);
   Findings found;
   found.measured =
@@ -228,6 +275,12 @@ int cmd_doctor(std::span<const std::string> args) {
   const GpuSurvey gpus = survey_gpus();
   found.libraries.insert(found.libraries.end(), gpus.libraries.begin(), gpus.libraries.end());
   found.missing.insert(found.missing.end(), gpus.missing.begin(), gpus.missing.end());
+  add_mpi(found.libraries, found.missing);
+  if (peers) {
+    found.exchange = measure_exchange(*peers);
+    take_share(found.measured.machine, launch, *found.exchange, *device);
+    if (launch.rank != 0) return kDone;
+  }
   cache_rates(found.measured.machine, *device, again);
   if (json) {
     fmt::print("{}\n", json_text(to_json(found), 2));

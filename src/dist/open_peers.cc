@@ -14,23 +14,25 @@ namespace {
 
 struct MpiModule {
   OpenMpi* open = nullptr;
+  MpiVersion* version = nullptr;
   EndMpi* end = nullptr;
 };
 
 constexpr const char* kBuildWithMpi =
     "run tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev) and build again";
 
-MpiModule* opened = nullptr;  // null: this process is no rank, or none yet
+const MpiModule* opened = nullptr;  // null: this process is no rank, or none yet
 
-const MpiModule& mpi_module() {
+// Returns the module's functions; null if there is no module.
+const MpiModule* find_mpi_module() {
   static MpiModule module;
-  if (opened != nullptr) return *opened;
+  if (module.open != nullptr) return &module;
   const std::optional<ProgramModule> library = ProgramModule::open(module_path("mpi"), kBuildWithMpi);
-  if (!library) check_has_mpi();
+  if (!library) return nullptr;
   library->find(module.open, "spillway_open_mpi");
+  library->find(module.version, "spillway_mpi_version");
   library->find(module.end, "spillway_end_mpi");
-  opened = &module;
-  return module;
+  return &module;
 }
 
 }  // namespace
@@ -44,7 +46,15 @@ void check_has_mpi() {
 std::unique_ptr<Peers> open_peers(const Launch& launch, const PeerOptions& options) {
   if (!launch.is_one_of_several()) return nullptr;
   handle_mapping_faults();  // MPI_Init takes SIGBUS where nobody has
-  return std::unique_ptr<Peers>(mpi_module().open(launch, options));
+  const MpiModule* const module = find_mpi_module();
+  if (module == nullptr) check_has_mpi();
+  opened = module;
+  return std::unique_ptr<Peers>(module->open(launch, options));
+}
+
+std::string mpi_version() {
+  const MpiModule* const module = find_mpi_module();
+  return module == nullptr ? "" : module->version();
 }
 
 void end_ranks(int status) {

@@ -369,6 +369,11 @@ extern "C" spillway::Peers* spillway_open_mpi(const spillway::Launch& launch, co
   return spillway::open_mpi(launch, options);
 }
 
+extern "C" const char* spillway_mpi_version() {
+  static const std::string kVersion = spillway::library_version();
+  return kVersion.c_str();
+}
+
 extern "C" void spillway_end_mpi(int status) {
   int is_begun = 0, is_over = 0;
   MPI_Initialized(&is_begun);
