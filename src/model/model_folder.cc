@@ -129,6 +129,11 @@ void check_model_folder(const std::string& folder, std::string_view where, hub::
                       is_of_adapter ? "name its base, and this as the adapter, or what `spillway merge` makes of both"
                                     : "name one as transformers saves it");
   }
+  if (use == hub::FolderUse::kModel && has("config.json") && has("adapter_config.json")) {
+    log_warning("{}: {} holds an adapter, too, which transformers would load; the model is used without it, unless it "
+                "is named as the adapter",
+                where, quote(folder));
+  }
 }
 
 }  // namespace spillway
