@@ -27,13 +27,9 @@ class OrderedTraining {
   [[nodiscard]] const Plan& plan() const { return plan_; }
   [[nodiscard]] double seconds() const { return context_.step_seconds(plan_.simulation); }
   [[nodiscard]] PlanContext::Order order() const { return order_of(plan_, context_); }
-  // Makes the plan. The search also starts from the choices of plans in other orders, and, where it finds none that
-  // fits, from the least plan: a group is a long graph, of which a search looks at few candidates.
+  // Makes the plan; the search also starts from the choices of plans in other orders.
   void make_plan(const Budget& budget, const std::vector<Choices>& starts) {
     for (const Choices& start : starts) planner_->start_from(start);
-    plan_ = planner_->plan(budget);
-    if (plan_.fits) return;
-    planner_->start_from_least(budget);
     plan_ = planner_->plan(budget);
   }
   // Returns plans for other budgets as points of a frontier, of infinite time where none fits.

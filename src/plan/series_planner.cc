@@ -51,11 +51,6 @@ std::vector<Found> SeriesPlanner::coarse_plans(std::span<const Budget> budgets) 
   return plans;
 }
 
-void SeriesPlanner::start_from_least(Budget budget) {
-  budget.device = 0;
-  start_from(coarse_plans({&budget, 1}).front().choices);
-}
-
 Plan SeriesPlanner::plan(const Budget& budget) {
   PlanCandidates candidates(builder_, accumulation_, known_);
   const Found found = search_plan(candidates, budget, policy_, SearchEffort::kQuick, found_);

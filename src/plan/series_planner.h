@@ -33,8 +33,6 @@ class SeriesPlanner {
   // Adds choices from which searches start, beside those that were found. REQUIRES: of a graph with the same groups and
   // blocks.
   void start_from(const Choices& choices) { found_.push_back(choices); }
-  // Adds those of the plan that takes least of the device among what a coarse search looks at within the other budgets.
-  void start_from_least(Budget budget);
   // Returns a plan; if none fits, one that comes near. It depends on the budgets before, but not on outlooks.
   [[nodiscard]] Plan plan(const Budget& budget);
   // Returns the figures of the plans of coarse searches (SearchEffort) for several budgets, each as if no other of them
