@@ -174,7 +174,7 @@ void note_defaults(const Section& section, std::span<const Setting> settings, Lo
   if (norm == nullptr || section.clips || number_of(norm->value) == 1) return;
   loaded.notes.push_back(
       fmt::format("{}: {} holds; DeepSpeed would clip at its own default, as its section has no gradient_clipping",
-                  norm->spelled, norm->value.shown()));
+                  norm->spelled, norm->value.text));
 }
 
 // A ratio below 1 leaves part of the optimizer on the device: which part, the plan knows best.

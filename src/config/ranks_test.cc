@@ -101,7 +101,7 @@ TEST_CASE("what is said of FSDP's words depends on the number of ranks") {
   CHECK(verdict_on(section, "fsdp_config.reshard_after_forward", 0).find("ignored: on one rank") == 0);
   for (const int64_t ranks : {1, 2}) {
     CHECK(ranks_error("deepspeed: {communication_data_type: fp32}\n", ranks).empty());
-    CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n", ranks).find("expected fp32, got bf16") !=
+    CHECK(ranks_error("deepspeed: {communication_data_type: bf16}\n", ranks).find("expected fp32, got 'bf16'") !=
           std::string::npos);
   }
 }

@@ -22,7 +22,8 @@ LoadedConfig check_example(std::string_view name) {
   const std::string examples = SPILLWAY_SOURCE_DIR "/examples/";
   std::vector<ConfigOverride> overrides;
   if (name.find("zero3") != std::string_view::npos) overrides = {{"deepspeed", examples + "zero3_offload.json"}};
-  return check_config_file(fmt::format("{}{}.yml", examples, name), overrides, ConfigUse::kTrain);
+  const ConfigUse use = name == "rewards" ? ConfigUse::kRewards : ConfigUse::kTrain;
+  return check_config_file(fmt::format("{}{}.yml", examples, name), overrides, use);
 }
 
 // "verdict: note" of one key; empty where it has none.

@@ -391,8 +391,8 @@ TEST_CASE("JSON text in a field that is nested without end is refused") {
 TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised") {
   const Folder folder;
   folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");
-  folder.write("train-0.jsonl", "{\"input_ids\": [8, 9]}\n");
-  folder.write("test.jsonl", "{\"input_ids\": [1, 2]}\n");
+  folder.write("train-0.csv", "input_ids,labels\n\"[8, 9]\",\n");
+  folder.write("test.csv", "input_ids\n\"[1, 2]\"\n");
   DatasetConfig config = rows_dataset(folder.path, "");
   config.split = "train";
   const Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());

@@ -146,6 +146,7 @@ class PlanSearch {
   int64_t pack_work_ = 30'000'000;  // squares of buffers that may still be packed thoroughly
   int64_t trials_ = 0;              // how many more plans hill climbing may look at
   int64_t work_limit_ = 0;          // of work_done(), where looking at proposals ends
+  int64_t patient_limit_ = 0;       // the same while none fits: a quick search that finds no plan is worth nothing
 };
 
 }  // namespace spillway

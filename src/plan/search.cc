@@ -227,6 +227,7 @@ void PlanSearch::allow_work(int64_t share) {
   const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
   const auto [parts, least] = work_share_of(effort_);
   work_limit_ = work_done() + std::max(least, work / parts);
+  patient_limit_ = effort_ == SearchEffort::kQuick ? std::max(work_limit_, work_done() + work) : work_limit_;
 }
 
 void PlanSearch::allow_tie_work() {
@@ -241,7 +242,7 @@ void PlanSearch::look_at(std::vector<Proposal> proposals) {
     return std::tie(a.distance, a.rank) < std::tie(b.distance, b.rank);
   });
   for (const Proposal& proposal : proposals) {
-    if (work_done() >= work_limit_) break;
+    if (work_done() >= (found_ ? work_limit_ : patient_limit_)) break;
     if (found_ && proposal.seconds >= best_.seconds * kSecondSlack) continue;
     if (proposal.first == 0 || proposal.mixture.alternates) {
       const bool fits = consider(proposal.mixture, proposal.first);
