@@ -251,6 +251,19 @@ TEST_CASE("of files of several kinds in a folder, the datasets library reads the
   CHECK(numbers_of(files_dataset(first)) == "1 2 3");  // .jsonl as often as .csv; .json is the same format
 }
 
+TEST_CASE("rows that would be missing or others are refused: other compressions, and options of a README's config") {
+  const FilesFolder folder;
+  const auto packed = folder.write("packed/a.jsonl", "{\"n\": 1}\n").parent_path();
+  folder.write("packed/pictures.zip", "");  // no data by its name
+  CHECK(numbers_of(files_dataset(packed)) == "1");
+  folder.write("packed/b.jsonl.bz2", "");
+  CHECK(files_error(files_dataset(packed)).find("b.jsonl.bz2] expected data as it is, or in .gz or .zst, got .bz2") !=
+        std::string::npos);
+  const auto described = folder.write("described/a.csv", "n;m\n1;2\n").parent_path();
+  folder.write("described/README.md", "---\nconfigs:\n- config_name: default\n  data_files: a.csv\n  sep: ;\n---\n");
+  CHECK(files_error(files_dataset(described)).find("README.md] expected a config without sep") != std::string::npos);
+}
+
 TEST_CASE("the name of a folder is no pattern, whatever characters it has") {
   const FilesFolder folder;
   folder.write("all [v1]*/train.jsonl", numbered(0, 2));

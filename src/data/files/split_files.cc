@@ -92,10 +92,20 @@ void match_from(const fs::path& folder, const std::vector<std::string>& parts, s
 
 // --- folders ---
 
+// Throws InputError for data that is compressed in a way that is not read, as its rows would be missing.
+void check_compression(const fs::path& file) {
+  static constexpr std::array<std::string_view, 6> kOthers = {".bz2", ".xz", ".zip", ".lz4", ".7z", ".lzma"};
+  if (std::find(kOthers.begin(), kOthers.end(), file.extension()) == kOthers.end() || !format_of(file.stem())) return;
+  throw input_error(file.string(),
+                    "expected data as it is, or in .gz or .zst, got {}; decompress it, or name others in data_files",
+                    file.extension().string());
+}
+
 std::vector<fs::path> data_files_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (fs::path& file : match_files(folder, "**")) {
     const std::string name = file.filename().string();
+    check_compression(file);
     const bool is_metadata = name == "config.json" || name == "dataset_info.json" || name == "dataset_infos.json" ||
                              name == "dataset_dict.json" || name == "state.json";
     if (!is_metadata && format_of(file)) files.push_back(std::move(file));
@@ -222,7 +232,23 @@ std::vector<std::string> texts_of(const YAML::Node& node) {
   return texts;
 }
 
+// Throws InputError for options of the datasets library's loaders, with which rows would be others.
+void check_options(const fs::path& folder, const YAML::Node& config) {
+  static constexpr std::array<std::string_view, 12> kOptions = {
+      "sep",    "delimiter", "field",     "names",    "column_names",    "sample_by", "nrows",
+      "header", "skiprows",  "quotechar", "keep_linebreaks", "usecols"};
+  for (const auto& entry : config) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(kOptions.begin(), kOptions.end(), key) == kOptions.end()) continue;
+    throw input_error((folder / "README.md").string(),
+                      "expected a config without {}, which is not yet supported; remove it there, or name files in "
+                      "data_files",
+                      key);
+  }
+}
+
 SplitPaths files_of_config(const fs::path& folder, const YAML::Node& config) {
+  check_options(folder, config);
   fs::path base = folder;
   if (config["data_dir"] && config["data_dir"].IsScalar()) {
     check_inside(folder / "README.md", config["data_dir"].Scalar());

@@ -10,6 +10,7 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "base/sizes.h"
+#include "infer/logits_error.h"
 
 namespace spillway::infer {
 namespace {
@@ -250,6 +251,8 @@ std::vector<Choice> Decoder::choices(std::span<const Row> rows) {
   std::vector<Choice> choices;
   for (size_t i = 0; i < rows.size(); ++i) choices.push_back({ids[i], logprobs[i]});
   if (std::any_of(rows.begin(), rows.end(), needs_logits)) look_at_logits(rows, choices);
+  if (std::any_of(choices.begin(), choices.end(), [](const Choice& one) { return std::isnan(one.logprob); }))
+    throw logits_are_nan();
   return choices;
 }
 
@@ -285,6 +288,7 @@ void Decoder::look_at_logits(const Row& row, std::span<const float> logits, Choi
                           rules.logprobs ? std::optional(rules.logprob_temperature) : std::nullopt, row.uniform);
     // Rounding may leave a draw behind the last token that has a share.
     if (rules.matcher && std::isinf(nth(scores, choice.id))) choice.id = sample(scores, {}, 0);
+    if (std::isnan(nth(logits, choice.id))) choice.logprob = nth(logits, choice.id);
   }
   if (rules.top_logprobs > 0) choice.top = likeliest_tokens(logits, rules.logprob_temperature, rules.top_logprobs);
 }

@@ -70,6 +70,7 @@ class Decoder {
   // Returns one token for every sequence whose prompt is read, in the order of joining. A sequence that got its last
   // token must leave or be renewed before the next call. A prompt whose log-probabilities are wanted is read here: the
   // result has its next tokens instead of one chosen token, as many as max_sequences() leaves room for.
+  // Throws InputError for logits that are no numbers.
   [[nodiscard]] std::vector<Chosen> decode();
 
   [[nodiscard]] int64_t sequences() const { return std::ssize(sequences_); }

@@ -1,7 +1,10 @@
 #include "infer/scoring/token_scorer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
+#include "infer/logits_error.h"
 #include "ops/linear_log_prob/linear_log_prob.h"
 
 namespace spillway::infer {
@@ -38,6 +41,9 @@ std::span<const TokenScores> TokenScorer::score(std::span<const data::MicroBatch
     const int64_t tokens = batches[i].tokens();
     scores_.push_back({.log_probs = score_numbers(program_.result(0, i), tokens),
                        .are_likeliest = score_numbers(program_.result(1, i), tokens)});
+    const std::vector<float>& scores = scores_.back().log_probs;
+    if (std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); }))
+      throw logits_are_nan();
   }
   return scores_;
 }

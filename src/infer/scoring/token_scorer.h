@@ -36,7 +36,8 @@ class TokenScorer {
   // Returns the number of batches that score() may take.
   [[nodiscard]] int64_t together() const { return program_.together(); }
   // Scores batches, at least one; the results are valid until the next call. REQUIRES: a batch has at most as many
-  // tokens and sequences as the options say, and at least one token; its ids are in the vocabulary.
+  // tokens and sequences as the options say, and at least one token; its ids are in the vocabulary. Throws InputError
+  // for scores that are no numbers.
   [[nodiscard]] std::span<const TokenScores> score(std::span<const data::MicroBatch> batches);
   [[nodiscard]] const TextModel& text() const { return *program_.model().text(); }
 

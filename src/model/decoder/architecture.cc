@@ -57,6 +57,13 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kFalconH1,
                                        &architectures::kBamba};
 
+// Models that are to come, by what config.json calls them.
+constexpr std::string_view kToCome[] = {
+    "GPTNeoXForCausalLM",    "PhiForCausalLM",       "FalconForCausalLM",  "StableLmForCausalLM",
+    "Starcoder2ForCausalLM", "GPTJForCausalLM",      "Gemma3nForCausalLM", "Gemma3nForConditionalGeneration",
+    "Llama4ForCausalLM",     "DbrxForCausalLM",      "KimiLinearForCausalLM",
+    "DeepseekV4ForCausalLM", "GlmMoeDsaForCausalLM", "Llama4ForConditionalGeneration"};
+
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
 std::string names(const NameOf& name_of) {
@@ -86,6 +93,11 @@ const Architecture& find_architecture(const JsonField& json) {
     }
     return *known;
   }
+  if (std::find(std::begin(kToCome), std::end(kToCome), wanted) != std::end(kToCome))
+    throw input_error(json.where(),
+                      "expected a model of a kind that is there (docs/models.md), got {}, which is not yet supported; "
+                      "use another",
+                      quote(wanted));
   throw input_error(json.where(), "expected architectures to name {}, got {}; use a model of one of these",
                     names([](const Architecture& a) { return a.name; }), wanted.empty() ? "none" : quote(wanted));
 }

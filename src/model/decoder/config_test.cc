@@ -305,6 +305,9 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
 
 TEST_CASE("what is not supported is refused by name") {
   CHECK(config_error(json::object(), "FalconForCausalLM") ==
+        "[config.json] expected a model of a kind that is there (docs/models.md), got 'FalconForCausalLM', which is not "
+        "yet supported; use another");
+  CHECK(config_error(json::object(), "MptForCausalLM") ==
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
         "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM, "
         "Ministral3ForCausalLM, GraniteForCausalLM, "
@@ -316,7 +319,7 @@ TEST_CASE("what is not supported is refused by name") {
         "Lfm2MoeForCausalLM, Qwen3NextForCausalLM, "
         "Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, AfmoeForCausalLM, ApertusForCausalLM, NemotronForCausalLM, "
         "HunYuanDenseV1ForCausalLM, Mistral4ForCausalLM, NemotronHForCausalLM, FalconH1ForCausalLM or "
-        "BambaForCausalLM, got 'FalconForCausalLM'; "
+        "BambaForCausalLM, got 'MptForCausalLM'; "
         "use a model of one of "
         "these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=

@@ -24,7 +24,8 @@ struct DrawnTokens {
   ValueId logprobs = kNone;  // f32 [T]
 };
 
-// Draws the tokens. A logit that is NaN has no share, and if all are NaN the token is 0. Has no gradient. A row's
+// Draws the tokens. A logit that is NaN has no share; if all are NaN the token is 0, and its log-probability is NaN, be it
+// computed otherwise or not. Has no gradient. A row's
 // results depend only on the row; on a GPU sums have another order than on a CPU.
 [[nodiscard]] DrawnTokens draw_token(Builder& builder, const DrawTokenInputs& inputs);
 

@@ -23,9 +23,9 @@ struct Drawn {
   float logprob = 0;
 };
 
+// REQUIRES: the row is drawn.
 Drawn draw(const Row& row, std::span<double> sums) {
   Drawn drawn;
-  if (row.inverse_temperature < 0) return drawn;
   const float logprob_factor = row.logprob_inverse_temperature;
   const bool is_barred = std::any_of(row.barred.begin(), row.barred.end(), [](int32_t id) { return id >= 0; });
   const OpenLogits open = is_barred ? OpenLogits(row.logits, row.barred) : OpenLogits(row.logits);
@@ -56,12 +56,16 @@ void draw_token_cpu(const KernelArgs& args) {
     auto* const sums = reinterpret_cast<double*>(args.workspace) + thread * blocks;
     for (int64_t i = begin; i < end; ++i) {
       const auto number = [&](int input) { return args.inputs[input].as<float>()[i]; };
-      const Drawn drawn = draw({.logits = span_of(logits.as<float>() + i * vocabulary, vocabulary),
-                                .barred = span_of(barred.as<int32_t>() + i * barred_ids, barred_ids),
-                                .inverse_temperature = number(kInverseTemperature),
-                                .uniform = number(kUniform),
-                                .logprob_inverse_temperature = number(kLogprobInverseTemperature)},
-                               span_of(sums, blocks));
+      const Row row{.logits = span_of(logits.as<float>() + i * vocabulary, vocabulary),
+                    .barred = span_of(barred.as<int32_t>() + i * barred_ids, barred_ids),
+                    .inverse_temperature = number(kInverseTemperature),
+                    .uniform = number(kUniform),
+                    .logprob_inverse_temperature = number(kLogprobInverseTemperature)};
+      Drawn drawn;
+      if (row.inverse_temperature >= 0) {
+        drawn = draw(row, span_of(sums, blocks));
+        if (const float logit = row.logits[static_cast<size_t>(drawn.id)]; std::isnan(logit)) drawn.logprob = logit;
+      }
       args.outputs[kIds].as<int32_t>()[i] = drawn.id;
       args.outputs[kLogprobs].as<float>()[i] = drawn.logprob;
     }
