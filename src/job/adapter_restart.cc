@@ -9,7 +9,7 @@
 #include "io/convert.h"
 #include "job/state_pruning.h"
 #include "job/state_tensors.h"
-#include "model/adapter.h"
+#include "model/fresh_factors.h"
 #include "model/weights.h"
 
 namespace spillway::train {

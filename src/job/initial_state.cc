@@ -11,7 +11,7 @@
 #include "job/adapter_start.h"
 #include "job/reference.h"
 #include "job/state_tensors.h"
-#include "model/adapter.h"
+#include "model/fresh_factors.h"
 #include "model/layout.h"
 #include "model/weights.h"
 

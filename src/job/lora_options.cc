@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "job/lora_pattern.h"
 #include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/layout.h"
 #include "model/path_pattern.h"
 

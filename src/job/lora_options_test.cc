@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "model/adapter.h"
+#include "model/adapter_targets.h"
 
 using namespace spillway;
 using namespace spillway::train;

@@ -3,7 +3,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "config/module_pattern.h"
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 
 namespace spillway::train {
 

@@ -10,7 +10,7 @@
 #include "base/random.h"
 #include "io/convert.h"
 #include "job/state_tensors.h"
-#include "model/adapter.h"
+#include "model/fresh_factors.h"
 #include "ops/optimizers/adamw/adamw.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
 #include "ops/optimizers/block_codes.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "model/adapter.h"
+#include "model/fresh_factors.h"
 #include "ops/optimizers/bf16_update.h"
 
 namespace spillway::train {

@@ -1,5 +1,4 @@
 #include "model/adapter.h"
-#include "model/path_pattern.h"
 
 #include <doctest/doctest.h>
 
@@ -10,6 +9,8 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "model/adapter_targets.h"
+#include "model/fresh_factors.h"
 #include "model/model.h"
 #include "tests/support/golden_models.h"
 

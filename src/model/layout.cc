@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "io/file.h"
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/lora.h"
 #include "model/model.h"
 

@@ -12,7 +12,7 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "io/convert.h"
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/layout.h"
 #include "model/row_squares.h"
 

@@ -10,6 +10,7 @@
 #include "graph/verify.h"
 #include "io/safetensors.h"
 #include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/decoder/parts.h"
 #include "tests/support/golden_models.h"
 #include "tests/support/tiny_graphs.h"

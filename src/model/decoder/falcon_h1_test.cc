@@ -10,7 +10,7 @@
 #include "base/temporary_folder.h"
 #include "graph/verify.h"
 #include "io/file.h"
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/config.h"
 #include "model/decoder/decoder.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/decoder/architecture.h"
 #include "model/model.h"
 #include "model/weights.h"

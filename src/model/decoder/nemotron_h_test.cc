@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "graph/verify.h"
-#include "model/adapter.h"
+#include "model/adapter_targets.h"
 #include "model/decoder/architecture.h"
 #include "model/decoder/config.h"
 #include "model/decoder/decoder.h"
