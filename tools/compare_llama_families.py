@@ -33,7 +33,10 @@ ROWS, COUNT, PROMPT, END = 269, 24, [40, 71, 10, 100, 33, 66, 5, 90], 6
 
 def random_model(family, folder):
     config = json.loads(json.dumps(family["config"]))
-    config.get("text_config", config)["vocab_size"] = ROWS
+    of_text = config.get("text_config", config)
+    of_text["vocab_size"] = ROWS
+    if "vocab_size_per_layer_input" in of_text:
+        of_text["vocab_size_per_layer_input"] = ROWS
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
     torch.manual_seed(1)

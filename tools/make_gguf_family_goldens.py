@@ -4,7 +4,8 @@ Run with tools/export_requirements.txt installed, and the sources of llama.cpp u
     python tools/make_gguf_family_goldens.py LLAMA_CPP_FOLDER [FILE [FAMILY ...]]
 Families that are named are made again, the others stay.
 A family has the `config` as transformers saves it, the shapes of its `weights`, the `metadata` and, of each tensor, its
-shape and its encoding and the checksum (XXH3) of its bytes in each type of file. The weights follow from their names
+shape, its encoding and the checksum (XXH3) of its bytes in each type of file, and the encoding that llama-quantize gives
+it in a Q4_K_M file made of the f32 one. The weights follow from their names
 (`values_of`), so that no file holds them; src/model/gguf/families_test.cc computes the same ones. The tokenizer is left
 out: tools/make_export_goldens.py has those. Some have a LoRA adapter, converted in f32.
 """
@@ -13,6 +14,7 @@ import pathlib
 import runpy
 import sys
 import tempfile
+import unittest.mock
 
 import numpy as np
 import torch
@@ -27,8 +29,11 @@ out = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else default
 sys.path.insert(0, str(llama_cpp))
 sys.path.insert(0, str(llama_cpp / "gguf-py"))
 import conversion  # noqa: E402
+import cyllama.llama.llama_cpp as quantiser  # noqa: E402
 import gguf  # noqa: E402
 from conversion.base import ModelBase, ModelType, TextModel  # noqa: E402
+from conversion.llama import LlamaModel  # noqa: E402
+from gguf.scripts.gguf_new_metadata import MetadataDetails, copy_with_new_metadata  # noqa: E402
 
 SIZES = dict(
     vocab_size=96,
@@ -142,6 +147,13 @@ AFMOE = dict(
     route_scale=2.5,
     sliding_window=8,
 )
+GEMMA4_E2B = {
+    **GEMMA4,
+    **dict(num_hidden_layers=6, layer_types=GEMMA4["layer_types"] * 2, num_kv_shared_layers=3, use_double_wide_mlp=True),
+    **dict(hidden_size_per_layer_input=16, vocab_size_per_layer_input=96, global_head_dim=32),
+}
+BAMBA = dict(**{**SPACE, "mamba_n_groups": 2}, num_hidden_layers=3, attn_layer_indices=[1])
+MISTRAL4_YARN = {**YARN, **dict(beta_fast=32.0, beta_slow=1.0, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.25)}
 GEMMA4_HEADS = dict(global_head_dim=32, num_global_key_value_heads=1)
 QWEN3_5_VISION = dict(depth=1, hidden_size=8, intermediate_size=8, num_heads=2, out_hidden_size=32, num_position_embeddings=4)
 SIGLIP = dict(hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=2, image_size=8, patch_size=4)
@@ -211,6 +223,7 @@ CASES = {
             position_embedding_type="rope",
         ),
     ),
+    "bamba": ("Bamba", dict(**BAMBA, rope_parameters=plain(10000.0))),
     "falcon_h1": ("FalconH1", dict(**FALCON_H1)),
     "falcon_h1_norm": ("FalconH1", dict(**FALCON_H1, mamba_rms_norm=True, mamba_norm_before_gate=False)),
     "nemotron_h": ("NemotronH", dict(**NEMOTRON_H, num_hidden_layers=3, layers_block_type=["mamba", "attention", "mlp"])),
@@ -233,14 +246,17 @@ CASES = {
     ),
     "minimax_m2": ("MiniMaxM2", dict(head_dim=16, rotary_dim=8, num_local_experts=4, num_experts_per_tok=2)),
     "afmoe": ("Afmoe", dict(**AFMOE, mup_enabled=True)),
+    "apertus": ("Apertus", dict(attention_bias=True, rope_parameters={**LLAMA3, "original_max_position_embeddings": 8192})),
     "nemotron": ("Nemotron", dict(attention_bias=True, mlp_bias=True, norm_eps=1e-5)),
     "hunyuan_v1_dense": ("HunYuanDenseV1", dict(head_dim=16, tie_word_embeddings=True)),
     "gemma4": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, attention_k_eq_v=True)),
     "gemma4_moe": ("Gemma4", dict(**GEMMA4, **GEMMA4_HEADS, enable_moe_block=True, num_experts=4, top_k_experts=2, moe_intermediate_size=24)),
+    "gemma4_e2b": ("Gemma4", dict(**GEMMA4_E2B)),
 }
 # Beside config.json as transformers writes it: what the published files have and the converter asks for.
 PUBLISHED = {
     "afmoe": dict(score_func="sigmoid", route_norm=True),
+    "bamba": dict(attn_rotary_emb=4, layer_types=None),
     "cohere2": dict(rotary_pct=1.0),
     "granite4": dict(layer_types=["mamba", "attention", "mamba"]),
     "granite4_moe": dict(layer_types=["mamba", "attention", "mamba"]),
@@ -296,6 +312,9 @@ def models():
     qwen3_5 = wrapper("Qwen3_5Text", CASES["qwen3_5"][1], vision_config=QWEN3_5_VISION)
     yield "qwen3_5_wrapper", transformers.Qwen3_5ForConditionalGeneration, transformers.Qwen3_5Config(**qwen3_5)
     llava = wrapper("Llama", dict(), vision_config={**SIGLIP, "model_type": "clip_vision_model"})
+    mistral4 = dict(**{**LATENT, **GROUPS}, q_lora_rank=12, n_shared_experts=1, rope_parameters=MISTRAL4_YARN)
+    mistral4 = wrapper("Mistral4", mistral4, vision_config={**SIGLIP, "model_type": "pixtral"})
+    yield "mistral4_wrapper", transformers.Mistral3ForConditionalGeneration, transformers.Mistral3Config(**mistral4)
     yield "llava_wrapper", transformers.LlavaForConditionalGeneration, transformers.LlavaConfig(**llava)
 
 
@@ -320,7 +339,7 @@ def values_of(name, shape):
         seed = (seed * 31 + byte) % 2**32
     index = np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) + np.uint64(seed)
     mixed = (index * np.uint64(2654435761)) % np.uint64(2**32)
-    return ((mixed >> np.uint64(21)).astype(np.float32) - 1024).reshape(shape) / np.float32(1024)
+    return np.asarray(((mixed >> np.uint64(21)).astype(np.float32) - 1024) / np.float32(1024)).reshape(shape)
 
 
 def is_of_text(name):
@@ -363,6 +382,20 @@ def no_vocabulary(self):
     pass
 
 
+def turned_rows(part):
+    """LlamaModel.permute for heads of which the first `part` turn. The converter's own interleaves the halves of whole
+    heads, so that llama.cpp, which turns the first rows, would turn other pairs than the model does."""
+
+    def permute(weights, heads, kv_heads):
+        heads = heads if kv_heads is None else kv_heads
+        rows = weights.reshape(heads, weights.shape[0] // heads, *weights.shape[1:])
+        turned = int(rows.shape[1] * part)
+        order = [i // 2 + i % 2 * turned // 2 for i in range(turned)] + list(range(turned, rows.shape[1]))
+        return rows[:, order].reshape(weights.shape)
+
+    return staticmethod(permute)
+
+
 def raw_config(folder, is_mistral_format=False):
     return json.loads((pathlib.Path(folder) / "config.json").read_text())
 
@@ -374,8 +407,35 @@ def convert(folder, file, type_name):
     model = made_for(folder, TYPES[type_name], file)
     for one in (model, getattr(model, "impl", model)):
         type(one).set_vocab = no_vocabulary
-    model.write()
+    part = 0.5 if hparams["architectures"] == ["BambaForCausalLM"] else 1
+    with unittest.mock.patch.object(LlamaModel, "permute", turned_rows(part)):
+        model.write()
     return described(file, type_name)
+
+
+def for_quantiser(file):
+    """The file with an epsilon of RMS norms, which cyllama's llama.cpp needs of Nemotron-H and later ones do not."""
+    reader = gguf.GGUFReader(file)
+    architecture = reader.fields["general.architecture"].contents()
+    key = gguf.Keys.Attention.LAYERNORM_RMS_EPS.format(arch=architecture)
+    if key in reader.fields:
+        return file
+    copy = file.with_name("copy.gguf")
+    copy.unlink(missing_ok=True)
+    epsilon = {key: MetadataDetails(gguf.GGUFValueType.FLOAT32, 1e-5)}
+    copy_with_new_metadata(reader, gguf.GGUFWriter(copy, architecture), epsilon, [])
+    return copy
+
+
+def add_mixture_types(file, tensors):
+    """Adds the encoding of each tensor in a Q4_K_M file that llama-quantize makes of `file`."""
+    parameters = quantiser.LlamaModelQuantizeParams()
+    parameters.ftype = gguf.LlamaFileType.MOSTLY_Q4_K_M.value
+    quantised = file.with_name("quantised.gguf")
+    quantiser.model_quantize(str(for_quantiser(file)), str(quantised), parameters)
+    for tensor in gguf.GGUFReader(quantised).tensors:
+        tensors[tensor.name]["q4_k_m"] = tensor.tensor_type.name
+    quantised.unlink()
 
 
 def write_adapter(folder, name, modules, weights):
@@ -412,7 +472,7 @@ for name, kind, config in models():
     ModelBase.load_hparams = staticmethod(raw_config if name in RAW else load_hparams)
     with tempfile.TemporaryDirectory() as temporary, torch.inference_mode():
         folder, file = pathlib.Path(temporary) / name, pathlib.Path(temporary) / "x.gguf"
-        config.dtype = "float32"
+        config.dtype = torch.float32
         kind(config).save_pretrained(folder)
         saved = json.loads((folder / "config.json").read_text())
         saved.update(PUBLISHED.get(name, {}))
@@ -431,10 +491,12 @@ for name, kind, config in models():
         family = dict(config=saved, weights=weights)
         for type_name in TYPES:
             converted = convert(folder, file, type_name)
-            file.unlink()
             family.setdefault("metadata", converted["metadata"])
             for key, tensor in converted["tensors"].items():
                 family.setdefault("tensors", {}).setdefault(key, {}).update(tensor)
+            if type_name == "f32":
+                add_mixture_types(file, family["tensors"])
+            file.unlink()
         if name in ADAPTERS:
             adapter = pathlib.Path(temporary) / "adapter"
             settings, factors = write_adapter(adapter, name, ADAPTERS[name], weights)

@@ -145,6 +145,57 @@ def granite(attention_multiplier, logits_scaling):
 # The published file has dropouts of 0.1, with which it is not trained here.
 SEED_OSS = HEAD128 | {"attention_bias": True, "attention_out_bias": False, "attention_dropout": 0.0, "residual_dropout": 0.0}
 COHERE2 = {"logit_scale": 0.25, "sliding_window": 4096, "sliding_window_pattern": 4}
+
+
+def experts(count, used, inner, **more):
+    return {"num_experts": count, "num_experts_per_tok": used, "moe_intermediate_size": inner} | more
+
+
+def routed(count, used, inner, shared, **more):
+    return {"n_routed_experts": count, "num_experts_per_tok": used, "moe_intermediate_size": inner, "n_shared_experts": shared,
+            "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1} | more
+
+
+def latent(query_rank, plain, values):
+    return {"q_lora_rank": query_rank, "kv_lora_rank": 512, "qk_nope_head_dim": plain, "qk_rope_head_dim": 64, "v_head_dim": values}
+
+
+def gpt_oss(layers, count):
+    return {"head_dim": 64, "num_local_experts": count, "num_experts_per_tok": 4, "attention_bias": True, "sliding_window": 128,
+            "layer_types": ["sliding_attention", "full_attention"] * (layers // 2), "swiglu_limit": 7.0,
+            "rope_scaling": {"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False,
+                             "original_max_position_embeddings": 4096}}
+
+
+def granite4(attention_layers, logits_scaling, attention_multiplier, heads, shared, count, used):
+    return {"layer_types": ["attention" if i in attention_layers else "mamba" for i in range(40)],
+            "mamba_n_heads": heads, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_d_conv": 4, "mamba_n_groups": 1,
+            "mamba_expand": 2, "mamba_conv_bias": True, "mamba_proj_bias": False, "shared_intermediate_size": shared,
+            "num_local_experts": count, "num_experts_per_tok": used, "position_embedding_type": "nope",
+            } | granite(attention_multiplier, logits_scaling)
+
+
+def nemotron_h(pattern, heads, head_dim, **more):
+    return {"hybrid_override_pattern": pattern, "head_dim": 128, "mamba_num_heads": heads, "mamba_head_dim": head_dim,
+            "ssm_state_size": 128, "n_groups": 8, "conv_kernel": 4, "mlp_hidden_act": "relu2"} | more
+
+
+DEEPSEEK_YARN = {"rope_scaling": {"type": "yarn", "factor": 40, "beta_fast": 32, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707,
+                                  "original_max_position_embeddings": 4096}}
+QWEN3_NEXT = {"head_dim": 256, "partial_rotary_factor": 0.25, "full_attention_interval": 4, "linear_conv_kernel_dim": 4, "linear_num_key_heads": 16,
+              "linear_num_value_heads": 32, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "shared_expert_intermediate_size": 512,
+              "norm_topk_prob": True}
+NANO2 = "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-"
+NANO3 = "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME"
+TRINITY = HEAD128 | {"num_dense_layers": 2, "num_shared_experts": 1, "sliding_window": 2048, "global_attn_every_n_layers": 4, "mup_enabled": True,
+                     "route_scale": 2.826, "score_func": "sigmoid", "route_norm": True}
+
+
+def lfm2(attention_layers, layers, **more):
+    return {"layer_types": ["full_attention" if i in attention_layers else "conv" for i in range(layers)], "conv_L_cache": 3, "conv_bias": False,
+            "norm_eps": 1e-5} | more
+
+
 MODELS = {
     "smollm2-135m": ("HuggingFaceTB/SmolLM2-135M", "llama", 576, 1536, 30, 9, 3, 49152, 8192, 1e5, 1e-5, True, {}),
     "smollm2-360m": ("HuggingFaceTB/SmolLM2-360M", "llama", 960, 2560, 32, 15, 5, 49152, 8192, 1e5, 1e-5, True, {}),
@@ -196,6 +247,24 @@ MODELS = {
     "command-r7b": ("CohereLabs/c4ai-command-r7b-12-2024", "cohere2", 4096, 14336, 32, 32, 8, 256000, 8192, 5e4, 1e-5, True, COHERE2),
     "seed-oss-36b": ("ByteDance-Seed/Seed-OSS-36B-Instruct", "seed_oss", 5120, 27648, 64, 80, 8, 155136, 524288, 1e7, 1e-6, False, SEED_OSS),
     "gemma-2b": ("google/gemma-2b", "gemma", 2048, 16384, 18, 8, 1, 256000, 8192, 1e4, 1e-6, True, GEMMA),
+    "mixtral-8x7b": ("mistralai/Mixtral-8x7B-v0.1", "mixtral", 4096, 14336, 32, 32, 8, 32000, 32768, 1e6, 1e-5, False, {"num_local_experts": 8, "num_experts_per_tok": 2, "sliding_window": None}),
+    "qwen3-30b-a3b": ("Qwen/Qwen3-30B-A3B", "qwen3_moe", 2048, 6144, 48, 32, 4, 151936, 40960, 1e6, 1e-6, False, HEAD128 | experts(128, 8, 768, norm_topk_prob=True)),
+    "qwen3-235b-a22b": ("Qwen/Qwen3-235B-A22B", "qwen3_moe", 4096, 12288, 94, 64, 4, 151936, 40960, 1e6, 1e-6, False, HEAD128 | experts(128, 8, 1536, norm_topk_prob=True)),
+    "qwen3-next-80b-a3b": ("Qwen/Qwen3-Next-80B-A3B-Instruct", "qwen3_next", 2048, 5120, 48, 16, 2, 151936, 262144, 1e7, 1e-6, False, QWEN3_NEXT | experts(512, 10, 512)),
+    "olmoe-1b-7b": ("allenai/OLMoE-1B-7B-0924", "olmoe", 2048, 1024, 16, 16, 16, 50304, 4096, 1e4, 1e-5, False, {"num_experts": 64, "num_experts_per_tok": 8, "norm_topk_prob": False}),
+    "gpt-oss-20b": ("openai/gpt-oss-20b", "gpt_oss", 2880, 2880, 24, 64, 8, 201088, 131072, 15e4, 1e-5, False, gpt_oss(24, 32)),
+    "gpt-oss-120b": ("openai/gpt-oss-120b", "gpt_oss", 2880, 2880, 36, 64, 8, 201088, 131072, 15e4, 1e-5, False, gpt_oss(36, 128)),
+    "deepseek-v2-lite": ("deepseek-ai/DeepSeek-V2-Lite", "deepseek_v2", 2048, 10944, 27, 16, 16, 102400, 163840, 1e4, 1e-6, False, latent(None, 128, 128) | routed(64, 6, 1408, 2, topk_method="greedy", norm_topk_prob=False, routed_scaling_factor=1.0) | DEEPSEEK_YARN),
+    "glm-4.7-flash": ("zai-org/GLM-4.7-Flash", "glm4_moe_lite", 2048, 10240, 47, 20, 20, 154880, 202752, 1e6, 1e-5, False, latent(768, 192, 256) | routed(64, 4, 1536, 1, norm_topk_prob=True, routed_scaling_factor=1.8)),
+    "glm-4.5-air": ("zai-org/GLM-4.5-Air", "glm4_moe", 4096, 10944, 46, 96, 8, 151552, 131072, 1e6, 1e-5, False, HEAD128 | routed(128, 8, 1408, 1, norm_topk_prob=True, routed_scaling_factor=1.0) | {"attention_bias": True, "use_qk_norm": False, "partial_rotary_factor": 0.5}),
+    "trinity-mini": ("arcee-ai/Trinity-Mini", "afmoe", 2048, 6144, 32, 32, 4, 200192, 131072, 1e4, 1e-5, False, TRINITY | experts(128, 8, 1024)),
+    "granite-4.0-h-micro": ("ibm-granite/granite-4.0-h-micro", "granitemoehybrid", 2048, 8192, 40, 32, 8, 100352, 131072, 1e4, 1e-5, True, granite4((5, 15, 25, 35), 8, 0.015625, 64, 8192, 0, 0)),
+    "granite-4.0-h-tiny": ("ibm-granite/granite-4.0-h-tiny", "granitemoehybrid", 1536, 512, 40, 12, 4, 100352, 131072, 1e4, 1e-5, True, granite4((5, 15, 25, 35), 6, 0.0078125, 48, 1024, 64, 6)),
+    "granite-4.0-h-small": ("ibm-granite/granite-4.0-h-small", "granitemoehybrid", 4096, 768, 40, 32, 8, 100352, 131072, 1e4, 1e-5, True, granite4((5, 15, 25, 35), 16, 0.0078125, 128, 1536, 72, 10)),
+    "nemotron-nano-9b-v2": ("nvidia/NVIDIA-Nemotron-Nano-9B-v2", "nemotron_h", 4480, 15680, 56, 40, 8, 131072, 131072, 1e4, 1e-5, False, nemotron_h(NANO2, 128, 80)),
+    "nemotron-3-nano-30b-a3b": ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "nemotron_h", 2688, 1856, 52, 32, 2, 131072, 262144, 1e4, 1e-5, False, nemotron_h(NANO3, 64, 64, n_routed_experts=128, num_experts_per_tok=6, moe_intermediate_size=1856, n_shared_experts=1, moe_shared_expert_intermediate_size=3712, n_group=1, topk_group=1, norm_topk_prob=True, routed_scaling_factor=2.5)),
+    "lfm2-1.2b": ("LiquidAI/LFM2-1.2B", "lfm2", 2048, 12288, 16, 32, 8, 65536, 128000, 1e6, 1e-5, True, lfm2((2, 5, 8, 10, 12, 14), 16, block_ff_dim=12288, block_multiple_of=256, block_ffn_dim_multiplier=1.0, block_auto_adjust_ff_dim=True)),
+    "lfm2-8b-a1b": ("LiquidAI/LFM2-8B-A1B", "lfm2_moe", 2048, 7168, 24, 32, 8, 65536, 128000, 1e6, 1e-5, True, lfm2((2, 6, 10, 14, 18, 21), 24) | experts(32, 4, 1792, num_dense_layers=2, norm_topk_prob=True, use_expert_bias=True, routed_scaling_factor=1.0)),
     "gemma-7b": ("google/gemma-7b", "gemma", 3072, 24576, 28, 16, 16, 256000, 8192, 1e4, 1e-6, True, GEMMA),
 }
 # name: (hub id, heads of 128, ffn_dim, layers, channels in and out, width of image features). Of Wan 2.2's A14B one of its two transformers.
@@ -209,6 +278,10 @@ WANS = {
 CLASSES = {"llama": "LlamaForCausalLM", "mistral": "MistralForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM",
            "gemma2": "Gemma2ForCausalLM", "gemma3_text": "Gemma3ForCausalLM", "phi3": "Phi3ForCausalLM",
            "glm4": "Glm4ForCausalLM", "granite": "GraniteForCausalLM", "smollm3": "SmolLM3ForCausalLM", "olmo2": "Olmo2ForCausalLM",
+           "mixtral": "MixtralForCausalLM", "qwen3_moe": "Qwen3MoeForCausalLM", "qwen3_next": "Qwen3NextForCausalLM", "olmoe": "OlmoeForCausalLM",
+           "gpt_oss": "GptOssForCausalLM", "deepseek_v2": "DeepseekV2ForCausalLM", "glm4_moe": "Glm4MoeForCausalLM",
+           "glm4_moe_lite": "Glm4MoeLiteForCausalLM", "afmoe": "AfmoeForCausalLM", "granitemoehybrid": "GraniteMoeHybridForCausalLM",
+           "nemotron_h": "NemotronHForCausalLM", "lfm2": "Lfm2ForCausalLM", "lfm2_moe": "Lfm2MoeForCausalLM",
            "seed_oss": "SeedOssForCausalLM", "gemma": "GemmaForCausalLM", "cohere2": "Cohere2ForCausalLM"}
 
 

@@ -49,7 +49,7 @@ Captured planned(std::string_view budget, std::string_view accumulation) {
 
 TEST_CASE("models that are known by name have as many parameters as their makers' files") {
   // As the hub counts them in the files.
-  const std::map<std::string, int64_t> published = {
+  std::map<std::string, int64_t> published = {
       {"gemma-7b", 8'537'680'896},           {"gemma-2b", 2'506'172'416},        {"command-r7b", 8'028'033'024},
       {"seed-oss-36b", 36'151'104'512},      {"olmo-2-13b", 13'716'198'400},     {"olmo-2-7b", 7'298'617'344},
       {"olmo-2-1b", 1'484'916'736},          {"smollm3-3b", 3'075'098'624},      {"granite-3.3-8b", 8'170'864'640},
@@ -67,6 +67,27 @@ TEST_CASE("models that are known by name have as many parameters as their makers
       {"qwen3-1.7b", 1'720'574'976},         {"qwen3-14b", 14'768'307'200},      {"qwen3-32b", 32'762'123'264},
       {"qwen3-4b", 4'022'468'096},           {"qwen3-8b", 8'190'735'360},        {"smollm2-1.7b", 1'711'376'384},
       {"smollm2-135m", 134'515'008},         {"smollm2-360m", 361'821'120},      {"tinyllama-1.1b", 1'100'048'384}};
+  // As transformers 5.24 makes them, with the buffers that files hold, and without layers that predict several tokens.
+  const std::map<std::string, int64_t> mixtures_and_states = {
+      {"mixtral-8x7b", 46'702'792'704},
+      {"qwen3-30b-a3b", 30'532'122'624},
+      {"qwen3-235b-a22b", 235'093'634'560},
+      {"qwen3-next-80b-a3b", 79'674'391'296},
+      {"olmoe-1b-7b", 6'919'161'856},
+      {"gpt-oss-20b", 20'914'757'184},
+      {"gpt-oss-120b", 116'829'156'672},
+      {"deepseek-v2-lite", 15'706'484'224},
+      {"glm-4.7-flash", 29'943'390'976 + int64_t{46} * 64},
+      {"glm-4.5-air", 106'852'245'504 + int64_t{45} * 128},
+      {"trinity-mini", 26'123'974'400},
+      {"granite-4.0-h-micro", 3'191'396'096},
+      {"granite-4.0-h-tiny", 6'939'037'248},
+      {"granite-4.0-h-small", 32'207'337'984},
+      {"nemotron-nano-9b-v2", 8'888'227'328},
+      {"nemotron-3-nano-30b-a3b", 31'577'937'344 + int64_t{23} * 128},
+      {"lfm2-1.2b", 1'170'340'608},
+      {"lfm2-8b-a1b", 8'339'929'856 + int64_t{22} * 32}};
+  published.insert(mixtures_and_states.begin(), mixtures_and_states.end());
   // Published parameter counts of Wan models, in billions.
   const std::map<std::string, double> rounded = {{"wan2.1-t2v-1.3b", 1.419},
                                                  {"wan2.1-t2v-14b", 14.29},

@@ -25,6 +25,12 @@ void read_apertus(const JsonField& json, DecoderConfig& config) {
 
 constexpr std::string_view kXieluNames[] = {"xielu"};
 
+constexpr GgufFamily kApertusGguf{.name = "apertus",
+                                  .states_vocabulary = true,
+                                  .head = GgufHead::kUntied,
+                                  .biases = {.qkv = true, .output = true, .vary = true},
+                                  .rope = {.reads_factors = true, .states_size = true}};
+
 }  // namespace
 
 const Architecture kApertus{
@@ -38,6 +44,7 @@ const Architecture kApertus{
     .layer = {.norms = {.before_attention = "attention_layernorm", .before_feed_forward = "feedforward_layernorm"},
               .attention = {.head_norm = HeadNorm::kEachHead},
               .feed_forward = {.activation = Activation::kXielu, .has_gate = false}},
-    .read = read_apertus};
+    .read = read_apertus,
+    .gguf = kApertusGguf};
 
 }  // namespace spillway::architectures

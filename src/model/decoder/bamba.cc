@@ -26,6 +26,17 @@ void read_bamba(const JsonField& json, DecoderConfig& config) {
   note_dropout(json, "z_loss_coefficient", config);  // a loss beside the cross-entropy
 }
 
+// To llama.cpp a Granite 4 without its multipliers, which tell the two apart.
+constexpr GgufFamily kBambaGguf{
+    .name = "granitehybrid",
+    .lists_keys = true,
+    .states_vocabulary = true,
+    .head_size = GgufHeadSize::kImplied,
+    .heads_fill_rows = true,
+    .biases = {.qkv = true, .output = true, .feed_forward = true, .vary = true},
+    .space = {.is_there = true, .expand = 2, .layers_with_attention = "attn_layer_indices", .always_adds_bias = true},
+    .rope = {.turns_neighbours = true, .states_size = true, .always_turns = true}};
+
 }  // namespace
 
 const Architecture kBamba{
@@ -38,6 +49,7 @@ const Architecture kBamba{
     .rope = {.is_partial = true, .partial_rotary_factor = 0.5},
     .final_norm = "model.final_layernorm",
     .layer = {.norms = {.before_feed_forward = "pre_ff_layernorm"}, .feed_forward = {.module = "feed_forward"}},
-    .read = read_bamba};
+    .read = read_bamba,
+    .gguf = kBambaGguf};
 
 }  // namespace spillway::architectures

@@ -170,6 +170,14 @@ constexpr GgufFamily deepseek2(std::string_view told_by_tensor) {
           .rope = {.turns_neighbours = true, .reads_yarn_betas = true, .states_size = true}};
 }
 
+// Mistral Small 4 is a DeepSeek whose routers score by a softmax, with gates and ups of experts in one tensor.
+constexpr GgufFamily mistral4(GgufFamily family) {
+  family.name = "mistral4";
+  family.mixture.states_gating = false;
+  family.mixture.keeps_gate_up = true;
+  return family;
+}
+
 }  // namespace
 
 const Architecture kDeepseekV2{.name = "DeepseekV2ForCausalLM",
@@ -207,6 +215,7 @@ const Architecture kMistral4{
     .default_pad_token_id = 11,
     .rope = {.layout = ops::RopeLayout::kPairs, .scales_queries = true, .part_is_of_head = true},
     .read = read_mistral4,
+    .gguf = mistral4(deepseek2("")),
     .default_sizes = {131072, 4096, 12288, 36, 32}};
 
 }  // namespace spillway::architectures

@@ -184,8 +184,14 @@ constexpr Architecture::Sizes kGemma4Sizes{262144, 2304, 9216, 30, 8};
 
 constexpr GgufKey kGemma4Keys[] = {{"final_logit_softcapping", "final_logit_softcapping",
                                     [](const DecoderConfig& config) { return config.logit_soft_cap; }}};
-constexpr GgufZero kGemma4Zeros[] = {{"attention.shared_kv_layers", "num_kv_shared_layers"},
-                                     {"embedding_length_per_layer_input", "hidden_size_per_layer_input"}};
+int64_t count_shared_layers(const DecoderConfig& config) {
+  return std::ranges::count_if(config.layers,
+                               [](const DecoderLayer& layer) { return layer.attention.keys_of.has_value(); });
+}
+
+constexpr GgufCount kGemma4Counts[] = {{"attention.shared_kv_layers", "num_kv_shared_layers", count_shared_layers},
+                                       {"embedding_length_per_layer_input", "hidden_size_per_layer_input",
+                                        [](const DecoderConfig& config) { return config.layers.front().input_width; }}};
 constexpr GgufFamily kGemma4Gguf{.name = "gemma4",
                                  .head_size = GgufHeadSize::kWritten,
                                  .windows = GgufWindows::kListed,
@@ -203,7 +209,9 @@ constexpr GgufFamily kGemma4Gguf{.name = "gemma4",
                                           .states_size = true,
                                           .local_base = GgufLocalBase::kWritten},
                                  .keys = kGemma4Keys,
-                                 .zeros = kGemma4Zeros};
+                                 .counts = kGemma4Counts,
+                                 .double_width_key = "use_double_wide_mlp",
+                                 .input_rows_key = "vocab_size_per_layer_input"};
 
 }  // namespace
 

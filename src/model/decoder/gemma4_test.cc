@@ -1,6 +1,7 @@
 // Reading Gemma 4's config.json.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -165,8 +166,20 @@ TEST_CASE("what llama.cpp's families here do not have is refused by its key when
   config.layers[1].attention.keys_of.reset();
   config.layers[0].input_width = 8;
   CHECK_THROWS_WITH(check_expressible(config, "model"), doctest::Contains("hidden_size_per_layer_input"));
-  CHECK_THROWS_WITH(check_expressible(read_decoder_config(kSmallGemma4), "model"),
-                    doctest::Contains("hidden_size_per_layer_input"));
+  // llama.cpp takes the keys of the last layer that has its own for one without a window.
+  CHECK_THROWS_WITH(
+      check_expressible(read_decoder_config(kSmallGemma4), "model"),
+      doctest::Contains("expected layer 3 to take keys of layer 1, which is what llama.cpp computes, got layer 2"));
+}
+
+TEST_CASE("keys that GGUF files of others have for layers without any are known, and not read") {
+  const DecoderConfig config = read_decoder_config(kSmallGemma4);
+  const std::vector<std::string> unread = describe_gguf(config).unread;
+  CHECK(unread.size() == 9);
+  for (const char* name : {"blk.3.attn_k.weight", "blk.4.attn_v.weight", "blk.5.attn_k_norm.weight"}) {
+    CAPTURE(name);
+    CHECK(std::ranges::count(unread, name) == 1);
+  }
 }
 
 TEST_CASE("modules to save that are no head and no embedding of it untie nothing") {

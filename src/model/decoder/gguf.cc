@@ -83,10 +83,19 @@ std::vector<int64_t> layers_with_values(const DecoderConfig& config) {
   std::vector<int64_t> result;
   for (int64_t index = 0; index < std::ssize(config.layers); ++index) {
     const DecoderLayer& layer = nth(config.layers, index);
-    const bool has_heads = layer.has_attention && !layer.attention.latent && !layer.attention.values_are_keys;
+    const Attention& attention = layer.attention;
+    const bool has_heads = layer.has_attention && !attention.latent && !attention.values_are_keys && !attention.keys_of;
     const bool has_rule = layer.delta && layer.delta->heads.rule == ops::StateRule::kCorrects;
     if (has_rule || has_heads) result.push_back(index);
   }
+  return result;
+}
+
+std::vector<int64_t> layers_with_down(const DecoderConfig& config) {
+  std::vector<int64_t> result;
+  for (int64_t index = 0; index < std::ssize(config.layers); ++index)
+    if (const DecoderLayer& layer = nth(config.layers, index); layer.has_feed_forward || layer.mixture)
+      result.push_back(index);
   return result;
 }
 
@@ -106,7 +115,7 @@ class Describer {
     if (family_.states_vocabulary) size("vocab_size", config_.vocab_size);
     for (const GgufKey& key : family_.keys)
       if (const double value = key.value(config_); value != 0) number(key.gguf, value);
-    for (const GgufZero& zero : family_.zeros) size(zero.gguf, 0);
+    for (const GgufCount& count : family_.counts) size(count.gguf, count.value(config_));
   }
 
   void add_heads() {
@@ -196,7 +205,8 @@ class Describer {
 
   void add_ropes() {
     const RopeConfig& rope = config_.ropes.front();
-    if (family_.rope.never_turns || !family_.rope.turning_key.empty()) set("rope.scaling.finetuned", !is_still());
+    if (family_.rope.never_turns || family_.rope.always_turns || !family_.rope.turning_key.empty())
+      set("rope.scaling.finetuned", !is_still());
     if (family_.rope.has_base) number("rope.freq_base", rope.theta);
     if (family_.rope.local_base != GgufLocalBase::kUnwritten) number("rope.freq_base_swa", config_.ropes[1].theta);
     if (family_.rope.states_size) size("rope.dimension_count", turned_elements(rope));
@@ -213,11 +223,12 @@ class Describer {
       number("rope.scaling.yarn_beta_slow", rope.beta_slow);
     }
     if (config_.architecture->rope.scales_queries) {
-      number("rope.scaling.yarn_log_multiplier", rope.mscale_all_dim);
+      if (!attention_.latent) number("rope.scaling.yarn_log_multiplier", rope.mscale_all_dim);
       number("attention.temperature_scale", rope.llama_4_scaling_beta);
+      if (attention_.latent) size("attention.temperature_length", rope.original_max_position_embeddings);
     }
     if (attention_.latent && rope.type == RopeType::kYarn) {
-      constexpr double kPerMscale = 0.1;  // for DeepSeek alone the file has mscale_all_dim times this
+      constexpr double kPerMscale = 0.1;  // of latent attention the file has mscale_all_dim times this
       number("rope.scaling.yarn_log_multiplier", kPerMscale * rope.mscale_all_dim);
     }
     if (rope.type == RopeType::kLongrope) {
@@ -252,7 +263,7 @@ class Describer {
       const int64_t inner = of_experts ? layer.mixture->inner : layer.feed_forward.inner;
       widths.push_back(has_width ? static_cast<int32_t>(inner) : 0);
     }
-    if (!family_.lists_widths) widths.resize(1);
+    if (!family_.lists_widths && family_.double_width_key.empty()) widths.resize(1);
     if (family_.lists_widths || widths.front() > 0) set_by_layer("feed_forward_length", std::move(widths));
   }
 
@@ -326,7 +337,8 @@ GgufDescription describe_gguf(const DecoderConfig& config) {
                                    .vocabulary = config.vocab_size,
                                    .tied = config.tie_word_embeddings,
                                    .experts = mixture == config.layers.end() ? 0 : mixture->mixture->experts,
-                                   .value_layers = layers_with_values(config)}};
+                                   .value_layers = layers_with_values(config),
+                                   .down_layers = layers_with_down(config)}};
   Describer describer(config, result);
   describer.add_sizes();
   describer.add_heads();
@@ -334,7 +346,7 @@ GgufDescription describe_gguf(const DecoderConfig& config) {
   describer.add_mixture();
   describer.add_windows();
   describer.add_ropes();
-  result.weights = gguf_weights(config);
+  add_gguf_weights(config, result);
   return result;
 }
 

@@ -28,8 +28,8 @@ void check_expressible(const DecoderConfig& config, std::string_view where);
 // REQUIRES: check_expressible(), or a config that was made of a file.
 [[nodiscard]] GgufDescription describe_gguf(const DecoderConfig& config);
 
-// Returns all weights of a model, in the order in which a forward pass reads them.
-[[nodiscard]] std::vector<GgufWeight> gguf_weights(const DecoderConfig& config);
+// Adds all weights of a model, in the order in which a forward pass reads them.
+void add_gguf_weights(const DecoderConfig& config, GgufDescription& result);
 
 // Do what check_gguf_model() and gguf_config() do.
 void check_is_decoder(const GgufFile& file);

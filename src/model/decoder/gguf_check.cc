@@ -88,8 +88,9 @@ class Check {
     if (layer.delta) layer.delta->heads.rule == ops::StateRule::kAdds ? space(*layer.delta) : delta(*layer.delta);
     if (layer.has_attention) attention(index);
     if (layer.feed_forward.bias && !family_.biases.feed_forward) refuse("mlp_bias", "no biases", "some");
-    if (layer.attention.keys_of) refuse("num_kv_shared_layers", "0", "another number");
-    if (layer.input_width > 0) refuse("hidden_size_per_layer_input", "0", fmt::format("{}", layer.input_width));
+    if (layer.attention.keys_of) keys_of_others(index);
+    if (layer.input_width > 0 && family_.input_rows_key.empty())
+      refuse("hidden_size_per_layer_input", "0", fmt::format("{}", layer.input_width));
     mixture(index);
   }
 
@@ -164,6 +165,9 @@ class Check {
     if (!rope.truncate)
       log_warning("{}: rope_scaling.truncate: llama.cpp rounds YaRN's bounds for this family all the same", where_);
     if (is_latent() && rope.mscale_all_dim == 0) refuse("rope_scaling.mscale_all_dim", "a number", "none");
+    // For DeepSeek alone, llama.cpp takes a number for all of a head as that of what turns, too.
+    if (is_latent() && config_.architecture->rope.scales_queries && rope.mscale_all_dim != 1)
+      refuse("rope_scaling.mscale_all_dim", "1", fmt::format("{}", rope.mscale_all_dim));
     const double of_all = config_.architecture->rope.scales_queries ? rope.mscale_all_dim : 0;
     const double factor = is_latent() ? 1 : yarn_scale(rope.factor, 1) / yarn_scale(rope.factor, of_all);
     if (!is_near(rope.attention_factor, factor))
@@ -196,6 +200,18 @@ class Check {
     const bool has_cap = std::any_of(family_.keys.begin(), family_.keys.end(),
                                      [](const GgufKey& key) { return key.gguf == "attn_logit_softcapping"; });
     if (attention.soft_cap > 0 && !has_cap) refuse("attn_logit_softcapping", "none", "one");
+  }
+
+  // llama.cpp takes keys of the last layer that has its own, or with a window of the one before (src/llama-model.cpp).
+  void keys_of_others(int64_t index) const {
+    if (family_.double_width_key.empty()) refuse("num_kv_shared_layers", "0", "another number");
+    int64_t own = index;
+    while (own > 0 && nth(config_.layers, own - 1).attention.keys_of) --own;
+    const Attention& attention = nth(config_.layers, index).attention;
+    const int64_t source = own - (attention.window > 0 ? 2 : 1);
+    if (*attention.keys_of != source)
+      refuse("num_kv_shared_layers, layer_types", fmt::format("layer {} to take keys of layer {}", index, source),
+             fmt::format("layer {}", *attention.keys_of));
   }
 
   // llama.cpp goes by the number of layers (src/models/deepseek2.cpp).

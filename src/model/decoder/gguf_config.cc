@@ -91,10 +91,14 @@ void GgufConfigMaker::add_sizes() {
   config_[std::string(architecture_.activation_key)] = std::string(architecture_.activation_names[0]);
   config_["hidden_size"] = positive("embedding_length");
   config_["initializer_range"] = 0.02;
+  const std::vector<int64_t>* widths = find_list("feed_forward_length");
+  const bool has_list = widths != nullptr && !widths->empty();
   if (family_.lists_widths) {
-    const std::vector<int64_t>* widths = find_list("feed_forward_length");
-    const int64_t widest = widths == nullptr || widths->empty() ? 0 : *std::ranges::max_element(*widths);
+    const int64_t widest = has_list ? *std::ranges::max_element(*widths) : 0;
     if (widest > 0) config_["intermediate_size"] = checked(key_of("feed_forward_length"), widest);
+  } else if (!family_.double_width_key.empty() && has_list) {
+    config_["intermediate_size"] = checked(key_of("feed_forward_length"), widths->front());
+    config_[std::string(family_.double_width_key)] = true;
   } else if (architecture_.has_feed_forward || family_.mixture.shares_feed_forward) {
     config_["intermediate_size"] = positive("feed_forward_length");
   }
@@ -108,7 +112,8 @@ void GgufConfigMaker::add_sizes() {
   config_["torch_dtype"] = torch_name_of(dtype_);
   config_["use_cache"] = true;
   config_["vocab_size"] = embedding->shape[0];
-  for (const GgufZero& zero : family_.zeros) config_[std::string(zero.config)] = 0;
+  for (const GgufCount& count : family_.counts) config_[std::string(count.config)] = positive_or_none(count.gguf);
+  if (!family_.input_rows_key.empty()) config_[std::string(family_.input_rows_key)] = embedding->shape[0];
 }
 
 // Adds the keys of biases. One tensor tells of all layers: a file in which they differ has tensors too few.

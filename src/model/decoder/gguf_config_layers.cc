@@ -63,8 +63,9 @@ void GgufConfigMaker::add_local_heads() {
   const std::vector<int64_t>* kv_heads = find_list("attention.head_count_kv");
   config_["global_head_dim"] = head_dim_;
   config_["head_dim"] = positive("attention.key_length_swa");
+  const int64_t own = layers - positive_or_none("attention.shared_kv_layers");  // the others take keys of these
   bool values_are_keys = false;
-  for (int64_t layer = 0; layer < std::min(layers, std::ssize(windows)); ++layer) {
+  for (int64_t layer = 0; layer < std::min(own, std::ssize(windows)); ++layer) {
     const bool has_window = nth(windows, layer) != 0;
     if (kv_heads != nullptr && layer < std::ssize(*kv_heads))
       config_[has_window ? "num_key_value_heads" : "num_global_key_value_heads"] = nth(*kv_heads, layer);
@@ -131,6 +132,14 @@ void GgufConfigMaker::add_spaces() {
     const bool turns = !file_.metadata().contains(key_of("rope.scaling.finetuned")) || is_set("rope.scaling.finetuned");
     config_[std::string(family_.rope.turning_key)] = turns ? "rope" : "nope";
   }
+  if (family_.rope.always_turns && !is_set("rope.scaling.finetuned"))
+    refuse("rope.scaling.finetuned", "to be true", "another value");
+  if (!space.layers_with_attention.empty()) {
+    Json list = Json::array();
+    for (int64_t layer = 0; layer < config_["num_hidden_layers"].get<int64_t>(); ++layer)
+      if (has_number("attention.head_count_kv", layer)) list.push_back(layer);
+    config_[std::string(space.layers_with_attention)] = std::move(list);
+  }
   if (space.layers.empty()) return;
   Json kinds = Json::array();
   for (int64_t layer = 0; layer < config_["num_hidden_layers"].get<int64_t>(); ++layer)
@@ -138,14 +147,15 @@ void GgufConfigMaker::add_spaces() {
   config_[std::string(space.layers)] = std::move(kinds);
 }
 
+bool GgufConfigMaker::has_number(std::string_view key, int64_t layer) const {
+  const std::vector<int64_t>* list = find_list(key);
+  return list == nullptr ? positive_or_none(key) > 0 : layer < std::ssize(*list) && nth(*list, layer) != 0;
+}
+
 // A layer without keys has a state, unless the file says how wide its feed-forward is.
 std::string_view GgufConfigMaker::kind_of_layer(int64_t layer) const {
-  const auto has_number = [&](std::string_view key) {
-    const std::vector<int64_t>* list = find_list(key);
-    return list == nullptr ? positive_or_none(key) > 0 : layer < std::ssize(*list) && nth(*list, layer) != 0;
-  };
-  if (has_number("attention.head_count_kv")) return family_.space.attention_kind;
-  if (!family_.lists_widths || !has_number("feed_forward_length")) return family_.space.space_kind;
+  if (has_number("attention.head_count_kv", layer)) return family_.space.attention_kind;
+  if (!family_.lists_widths || !has_number("feed_forward_length", layer)) return family_.space.space_kind;
   return name_ == family_.name_with_experts ? "moe" : "mlp";
 }
 

@@ -94,6 +94,8 @@ class GgufConfigMaker {
   void add_local_heads();
   void add_states();
   void add_spaces();
+  // Returns true if the layer's number, or the one of all layers, is above 0.
+  [[nodiscard]] bool has_number(std::string_view key, int64_t layer) const;
   // Returns what config.json calls the layer, in a model with state spaces.
   [[nodiscard]] std::string_view kind_of_layer(int64_t layer) const;
   void add_biases();

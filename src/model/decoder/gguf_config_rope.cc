@@ -99,16 +99,15 @@ GgufConfigMaker::Json GgufConfigMaker::scaling(double theta) const {
     result["beta_fast"] = real_or("rope.scaling.yarn_beta_fast", 32);
     result["beta_slow"] = real_or("rope.scaling.yarn_beta_slow", 1);
   }
+  const double of_all = real_or("rope.scaling.yarn_log_multiplier", 0);
   if (config_.contains("kv_lora_rank")) {
-    constexpr double kPerMscale = 0.1;  // for DeepSeek alone the file has mscale_all_dim times this
-    const double mscale = shortest_number(real_or("rope.scaling.yarn_log_multiplier", 0) / kPerMscale);
-    result["mscale"] = result["mscale_all_dim"] = mscale;
-  }
-  if (architecture_.rope.scales_queries) {
+    constexpr double kPerMscale = 0.1;  // of latent attention the file has mscale_all_dim times this
+    result["mscale"] = result["mscale_all_dim"] = shortest_number(of_all / kPerMscale);
+  } else if (architecture_.rope.scales_queries) {
     result["mscale"] = 1.0;
-    result["mscale_all_dim"] = real_or("rope.scaling.yarn_log_multiplier", 0);
-    result["llama_4_scaling_beta"] = real_or("attention.temperature_scale", 0);
+    result["mscale_all_dim"] = of_all;
   }
+  if (architecture_.rope.scales_queries) result["llama_4_scaling_beta"] = real_or("attention.temperature_scale", 0);
   return result;
 }
 
@@ -133,6 +132,13 @@ void GgufConfigMaker::add_rope() {
         positive_or("rope.scaling.original_context_length", positive("context_length"));
   }
   add_sections(scaled);
+  // Transformers adds the share of a head that turns to rope_parameters alone.
+  if (architecture_.rope.part_is_of_head) {
+    if (scaled.is_null()) scaled = {{"rope_type", "default"}};
+    scaled["rope_theta"] = theta;
+    config_["rope_parameters"] = std::move(scaled);
+    return;
+  }
   if (family_.rope.local_base == GgufLocalBase::kUnwritten) {
     config_["rope_scaling"] = std::move(scaled);
     config_["rope_theta"] = theta;

@@ -20,9 +20,10 @@ struct GgufKey {
   bool is_needed = true;                         // llama.cpp would take another number for one that is not written
 };
 
-// A whole number that is 0 in every model of the family that trains here, by its names in metadata and in config.json.
-struct GgufZero {
+// A whole number, which may be 0, by its names in metadata and in config.json.
+struct GgufCount {
   std::string_view gguf, config;
+  int64_t (*value)(const DecoderConfig& config);
 };
 
 // Says whether metadata hold the size of a head.
@@ -65,7 +66,7 @@ struct GgufRope {
   // config.json's key that says whether heads turn, by "rope"; empty: this table does. Metadata say it, too, and have a
   // constant for max_position_embeddings where they do not.
   std::string_view turning_key{};
-  bool never_turns = false;
+  bool never_turns = false, always_turns = false;  // metadata say either
 };
 
 // The biases that a model may have. `vary`: config.json says whether it has them, else it has those.
@@ -110,8 +111,9 @@ struct GgufSpace {
                    head_dim = "mamba_d_head", taps = "mamba_d_conv";
   std::string_view width{};  // its key of the width of all heads
   int64_t expand = 0;        // above 0: mamba_expand, which is always that
-  // Its list of the layers' kinds, and what that calls layers with a state and with attention; empty: all have both.
-  std::string_view layers{}, space_kind{}, attention_kind{};
+  // Its list of the layers' kinds, and what that calls layers with a state and with attention, or its list of the
+  // numbers of those with attention; both empty: all have both.
+  std::string_view layers{}, space_kind{}, attention_kind{}, layers_with_attention{};
   std::string_view norm_key{};    // its key that says whether there is a norm; empty: there is one
   bool always_adds_bias = false;  // llama.cpp reads no model whose convolution has none
 };
@@ -150,7 +152,11 @@ struct GgufFamily {
   GgufSpace space{};
   GgufRope rope{};
   std::span<const GgufKey> keys{};
-  std::span<const GgufZero> zeros{};
+  std::span<const GgufCount> counts{};
+  // config.json's, which says whether layers that share keys have feed-forwards of twice the width, which metadata
+  // list, and of the rows of a table of the layers' own inputs. Empty: no layer shares keys, none has an input of its
+  // own.
+  std::string_view double_width_key{}, input_rows_key{};
   std::string_view head_norm_key{};  // config.json's, which says whether heads have norms
   // config.json's, which says whether the embedding's rows are scaled by sqrt(hidden_size); llama.cpp always scales.
   std::string_view embedding_scale_key{};

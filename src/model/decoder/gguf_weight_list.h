@@ -23,11 +23,13 @@ class GgufWeightList {
   // Adds those before all layers, and those behind them.
   void add_embedding();
   void add_head();
-  [[nodiscard]] std::vector<GgufWeight> take() { return std::move(list_); }
+  // Moves all of them into the description.
+  void move_into(GgufDescription& result);
 
  private:
   void add_attention(const Attention& attention);
   void add_heads(const Attention& attention);
+  void add_keys(const Attention& attention);
   void add_latent_heads(const Attention& attention);
   void add_convolution(const ShortConvolution& convolution);
   void add_delta(const GatedDelta& delta);
@@ -36,6 +38,11 @@ class GgufWeightList {
   void add_state_space(const GatedDelta& space);
   // `suffix`: of the shared expert's tensors.
   void add_feed_forward(const FeedForward& mlp, std::string_view suffix);
+  // Adds the numbers of xIELU, which are metadata.
+  void add_activation(const FeedForward& mlp);
+  // Adds what gives the layers' own inputs, and what a layer does with its own.
+  void add_layer_inputs();
+  void add_layer_input(int64_t width);
   void add_mixture(const Mixture& mixture);
   void add_router(const Mixture& mixture, const std::string& module);
   void add_experts(const Mixture& mixture, const std::string& module);
@@ -63,7 +70,7 @@ class GgufWeightList {
               int64_t turned_heads = 0, const std::vector<double>& scales = {});
   // Returns those of the factors that are not 1, if the family folds them.
   [[nodiscard]] std::vector<float> folded(const std::vector<double>& scales) const;
-  [[nodiscard]] GgufPart interleaved(GgufPart part, int64_t heads) const;
+  [[nodiscard]] std::vector<GgufPart> interleaved(GgufPart part, int64_t heads) const;
 
   const DecoderConfig& config_;
   const GgufFamily& family_;
@@ -72,6 +79,8 @@ class GgufWeightList {
   int64_t layer_ = 0;
   std::string gguf_, name_;  // prefixes
   std::vector<GgufWeight> list_;
+  std::vector<GgufNumbers> numbers_;
+  std::vector<std::string> unread_;
 };
 
 }  // namespace spillway

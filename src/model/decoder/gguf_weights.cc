@@ -21,6 +21,23 @@ GgufWeightList::GgufWeightList(const DecoderConfig& config)
 void GgufWeightList::add_embedding() {
   add("token_embd.weight", kEmbedding, {config_.vocab_size, config_.hidden_size}).parts[0].factors =
       folded({config_.embedding_scale});
+  add_layer_inputs();
+}
+
+void GgufWeightList::add_layer_inputs() {
+  const int64_t width = config_.layers.empty() ? 0 : config_.layers.front().input_width;
+  if (width == 0) return;
+  const int64_t columns = std::ssize(config_.layers) * width;
+  add("per_layer_token_embd.weight", kLayerEmbedding, {config_.vocab_size, columns});
+  linear("per_layer_model_proj", "model.per_layer_model_projection", columns, config_.hidden_size, false);
+  norm("per_layer_proj_norm", "model.per_layer_projection_norm", width);
+}
+
+void GgufWeightList::add_layer_input(int64_t width) {
+  if (width == 0) return;
+  linear("inp_gate", "per_layer_input_gate", width, config_.hidden_size, false);
+  linear("proj", "per_layer_projection", config_.hidden_size, width, false);
+  norm("post_norm", "post_per_layer_input_norm", config_.hidden_size);
 }
 
 void GgufWeightList::add_head() {
@@ -52,6 +69,7 @@ void GgufWeightList::add_layer(const DecoderLayer& layer) {
   if (layer.mixture) add_mixture(*layer.mixture);
   norm("post_ffw_norm_2", layer.norms.after_mixture, hidden);
   norm("post_ffw_norm", layer.norms.after_feed_forward, hidden);
+  add_layer_input(layer.input_width);
   if (layer.has_scalar) add("layer_output_scale.weight", "layer_scalar", {1});
 }
 
@@ -64,6 +82,7 @@ void GgufWeightList::add_attention(const Attention& attention) {
   const bool each = *attention.head_norm == HeadNorm::kEachHead;
   norm("attn_q_norm", fmt::format("{}.{}", attention.module, attention.query_norm),
        each ? attention.head_dim : attention.query_width());
+  if (attention.keys_of) return unread_.push_back(gguf_ + "attn_k_norm.weight");
   norm("attn_k_norm", fmt::format("{}.{}", attention.module, attention.key_norm),
        each ? attention.head_dim : attention.key_width());
 }
@@ -74,13 +93,26 @@ void GgufWeightList::add_heads(const Attention& attention) {
   if (attention.is_fused) return linear("attn_qkv", "self_attn.qkv_proj", queries + 2 * keys, hidden, bias);
   const bool own_gate = !attention.gate_proj.empty();
   const std::string module = fmt::format("{}.", attention.module);
-  // A score is linear in its key.
-  const double of_keys = attention.scale * std::sqrt(static_cast<double>(attention.head_dim));
   linear("attn_q", module + "q_proj", attention.has_gate && !own_gate ? 2 * queries : queries, hidden, bias,
          attention.heads, {attention.input_scale});
+  add_keys(attention);
+  if (own_gate) linear("attn_gate", module + std::string(attention.gate_proj), queries, hidden, false);
+}
+
+// Published files have keys and values of layers that take those of others, too.
+void GgufWeightList::add_keys(const Attention& attention) {
+  if (attention.keys_of) {
+    for (const std::string_view name : {"attn_k.weight", "attn_v.weight"})
+      unread_.push_back(fmt::format("{}{}", gguf_, name));
+    return;
+  }
+  const int64_t keys = attention.key_width(), hidden = config_.hidden_size;
+  const std::string module = fmt::format("{}.", attention.module);
+  const bool bias = attention.qkv_bias;
+  // A score is linear in its key.
+  const double of_keys = attention.scale * std::sqrt(static_cast<double>(attention.head_dim));
   linear("attn_k", module + "k_proj", keys, hidden, bias, attention.kv_heads, {of_keys, attention.input_scale});
   if (!attention.values_are_keys) linear("attn_v", module + "v_proj", keys, hidden, bias, 0, {attention.input_scale});
-  if (own_gate) linear("attn_gate", module + std::string(attention.gate_proj), queries, hidden, false);
 }
 
 // llama.cpp multiplies queries by the part of kv_b_proj that makes keys, and what heads see by the part that makes
@@ -123,6 +155,23 @@ void GgufWeightList::add_feed_forward(const FeedForward& mlp, std::string_view s
     linear(gguf("ffn_up"), module(mlp.up_proj), inner, hidden, mlp.bias);
   }
   linear(gguf("ffn_down"), module(mlp.down_proj), hidden, inner, mlp.bias, 0, {mlp.output_scale});
+  if (mlp.activation == Activation::kXielu) add_activation(mlp);
+}
+
+// The trained ones are [1] in the model's files, the others [].
+void GgufWeightList::add_activation(const FeedForward& mlp) {
+  struct Number {
+    std::string_view key, name;
+    std::vector<int64_t> shape;
+  };
+  const Number numbers[] = {{"xielu.alpha_n", "alpha_n", {1}},
+                            {"xielu.alpha_p", "alpha_p", {1}},
+                            {"xielu.beta", "beta", {}},
+                            {"xielu.eps", "eps", {}}};
+  if (numbers_.empty())
+    for (const Number& number : numbers) numbers_.push_back({std::string(number.key), {}});
+  for (size_t i = 0; i < numbers_.size(); ++i)
+    numbers_[i].parts.push_back(part(fmt::format("{}.act_fn.{}", mlp.module, numbers[i].name), numbers[i].shape));
 }
 
 GgufPart GgufWeightList::part(std::string_view name, std::vector<int64_t> shape) const {
@@ -139,11 +188,17 @@ GgufPart GgufWeightList::rows(GgufPart part, int64_t first, std::vector<GgufAxis
 }
 
 // llama.cpp rotates neighbouring rows of a head, Hugging Face rows i and i + size / 2. So its converter interleaves the
-// two halves of each head.
-GgufPart GgufWeightList::interleaved(GgufPart part, int64_t heads) const {
-  if (!is_interleaved_ || heads == 0) return part;
-  const int64_t head = div_exact(part.shape[0], heads);
-  return rows(std::move(part), 0, {{heads, head}, {head / 2, 1}, {2, head / 2}});
+// two halves of what turns of each head.
+std::vector<GgufPart> GgufWeightList::interleaved(GgufPart part, int64_t heads) const {
+  if (!is_interleaved_ || heads == 0) return {std::move(part)};
+  const int64_t head = div_exact(part.shape[0], heads), turned = rotary_size(config_.ropes.front(), head);
+  if (turned == head) return {rows(std::move(part), 0, {{heads, head}, {head / 2, 1}, {2, head / 2}})};
+  std::vector<GgufPart> parts;
+  for (int64_t first = 0; first < part.shape[0]; first += head) {
+    parts.push_back(rows(part, first, {{turned / 2, 1}, {2, turned / 2}}));
+    parts.push_back(rows(part, first + turned, {{head - turned, 1}}));
+  }
+  return parts;
 }
 
 GgufWeight& GgufWeightList::add(std::string_view gguf, std::vector<int64_t> shape, std::vector<GgufPart> parts) {
@@ -165,9 +220,9 @@ void GgufWeightList::linear(std::string_view gguf, std::string_view module, int6
                             int64_t turned_heads, const std::vector<double>& scales) {
   const auto add_part = [&](std::string_view kind, const std::vector<int64_t>& shape) -> GgufWeight& {
     return add(fmt::format("{}.{}", gguf, kind), shape,
-               {interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads)});
+               interleaved(part(fmt::format("{}.{}", module, kind), shape), turned_heads));
   };
-  add_part("weight", {rows, columns}).parts[0].factors = folded(scales);
+  for (GgufPart& one : add_part("weight", {rows, columns}).parts) one.factors = folded(scales);
   if (bias) add_part("bias", {rows});
 }
 
@@ -178,12 +233,18 @@ std::vector<float> GgufWeightList::folded(const std::vector<double>& scales) con
   return factors;
 }
 
-std::vector<GgufWeight> gguf_weights(const DecoderConfig& config) {
+void GgufWeightList::move_into(GgufDescription& result) {
+  result.weights = std::move(list_);
+  result.numbers = std::move(numbers_);
+  result.unread = std::move(unread_);
+}
+
+void add_gguf_weights(const DecoderConfig& config, GgufDescription& result) {
   GgufWeightList list(config);
   list.add_embedding();
   for (const DecoderLayer& layer : config.layers) list.add_layer(layer);
   list.add_head();
-  return list.take();
+  list.move_into(result);
 }
 
 }  // namespace spillway

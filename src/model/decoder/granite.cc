@@ -97,6 +97,7 @@ constexpr GgufFamily with_experts(GgufFamily family) {
 
 constexpr GgufFamily with_spaces(GgufFamily family) {
   family.name = "granitehybrid";
+  family.told_by = "embedding_scale";
   family.name_without_states = "granite";
   family.lists_keys = family.splits_gate_up = true;
   family.mixture = {.is_there = true,

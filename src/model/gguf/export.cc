@@ -70,6 +70,8 @@ void check_is_whole(const GgufDescription& description, const ParameterTable& pa
   std::set<std::string_view> held;
   for (const GgufWeight& weight : description.weights)
     for (const GgufPart& part : weight.parts) held.insert(part.name);
+  for (const GgufNumbers& list : description.numbers)
+    for (const GgufPart& part : list.parts) held.insert(part.name);
   for (const Parameter& parameter : parameters) {
     if (!parameter.is_of_model() || held.contains(parameter.source.name)) continue;
     throw input_error(folder.string(), "expected the weights of a {} as llama.cpp has it, got {} as well; {}",
@@ -87,6 +89,17 @@ GgufMetadata general_metadata(const GgufDescription& description, const fs::path
   return {{"general.architecture", description.model.architecture},
           {"general.type", std::string(kind)},
           {"general.name", name_of(folder)}};
+}
+
+// Returns the metadata that are numbers of the model's files.
+GgufMetadata metadata_of_numbers(const GgufDescription& description, const MergedWeights& merged, ThreadPool& pool) {
+  GgufMetadata metadata;
+  for (const GgufNumbers& list : description.numbers) {
+    std::vector<float> values;
+    for (const GgufPart& part : list.parts) values.push_back(merged.read(*merged.find(part.name), pool).front());
+    metadata.emplace_back(list.key, std::move(values));
+  }
+  return metadata;
 }
 
 class Tally {
@@ -116,6 +129,9 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   const bool brings_tokenizer = adapter && fs::exists(*adapter / "tokenizer.json");
   GgufMetadata metadata = general_metadata(description, model, "model");
   metadata.insert(metadata.end(), description.metadata.begin(), description.metadata.end());
+  ThreadPool pool(available_cpus());
+  const GgufMetadata numbers = metadata_of_numbers(description, merged, pool);
+  metadata.insert(metadata.end(), numbers.begin(), numbers.end());
   metadata.emplace_back("general.file_type", options.type->number);
   metadata.emplace_back("general.quantization_version", kQuantisationVersion);
   GgufMetadata vocabulary = gguf_vocabulary(brings_tokenizer ? *adapter : model, model, description.model.vocabulary);
@@ -134,7 +150,6 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
   }
   GgufWriter writer(file, metadata, tensors);
   Tally tally(tensors, options);
-  ThreadPool pool(available_cpus());
   for (const GgufConstant& constant : description.constants) writer.append(constant.values);
   SourceWeights sources(merged, pool);
   for (size_t i = 0; i < weights.size(); ++i) {

@@ -120,6 +120,9 @@ bool is_idle(const std::string& family, const std::string& key) {
          (family.starts_with("granite4") && family != "granite4_moe" && is_of_experts);
 }
 
+// Returns true for what Mistral Small 4's queries grow by, which llama.cpp reads, and the converter leaves out.
+bool is_left_out(const std::string& key) { return key.starts_with("mistral4.attention.temperature_"); }
+
 // A list may stand for the number that all its elements are.
 bool is_same(const json& value, const json& expected) {
   if (value == expected) return true;
@@ -137,7 +140,7 @@ void check_metadata(const GgufFile& file, const json& expected, const std::strin
   for (const auto& [key, value] : file.metadata()) {
     INFO(key);
     CHECK((expected.contains(key) || key.starts_with("tokenizer.") || key == "general.name" ||
-           key == "general.file_type"));
+           key == "general.file_type" || is_left_out(key)));
   }
 }
 
@@ -174,7 +177,7 @@ std::string refusal_of(const std::string& name, const std::string& patch) {
 }  // namespace
 
 TEST_CASE("each family's file has the tensors and the metadata that llama.cpp's converter writes") {
-  REQUIRE(family_goldens().size() == 51);
+  REQUIRE(family_goldens().size() == 55);
   for (const auto& [name, family] : family_goldens().items()) {
     INFO(name);
     const TemporaryFolder folder;
@@ -225,6 +228,22 @@ TEST_CASE("each family's file becomes a folder with the same weights, whose file
       if (key.starts_with("tokenizer.") || key == "general.name") continue;
       REQUIRE(second.metadata().contains(key));
       CHECK(second.metadata().at(key) == value);
+    }
+  }
+}
+
+TEST_CASE("each family's tensors have the encodings in a Q4_K_M file that llama-quantize gives them") {
+  for (const auto& [name, family] : family_goldens().items()) {
+    INFO(name);
+    const TemporaryFolder folder;
+    const fs::path model = write_family(folder, family), path = folder.path() / "x.gguf";
+    export_gguf(model, {}, path, in_type("q4_k_m"));
+    const GgufFile file(path);
+    for (const auto& [tensor, entry] : family.at("tensors").items()) {
+      INFO(tensor);
+      const GgufTensor* found = file.find_tensor(tensor);
+      REQUIRE(found != nullptr);
+      CHECK(layout_of(found->type).name == entry.at("q4_k_m").get<std::string>());
     }
   }
 }
@@ -337,6 +356,15 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
       {"hunyuan_v1_dense", R"({"attention_bias": true})", "attention_bias"},
       {"minimax_m2", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
       {"granite4", R"({"mamba_proj_bias": true})", "mamba_proj_bias"},
+      {"bamba", R"({"mamba_expand": 1, "mamba_d_head": 8})", "mamba_expand"},
+      {"bamba",
+       R"({"rope_parameters": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,)"
+       R"("high_freq_factor": 4.0, "original_max_position_embeddings": 16}})",
+       "rope_scaling.rope_type"},
+      {"apertus", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
+      {"mistral4_wrapper", R"({"text_config": {"rope_parameters": {"mscale": 0.7, "mscale_all_dim": 0.7}}})",
+       "rope_scaling.mscale_all_dim"},
+      {"gemma4_e2b", R"({"num_kv_shared_layers": 2})", "num_kv_shared_layers, layer_types"},
       {"granite4", R"({"mamba_conv_bias": false})", "mamba_conv_bias"},
       {"granite4", R"({"mamba_expand": 1, "mamba_d_head": 8})", "mamba_expand"},
       {"granite4", R"({"time_step_limit": [0.0, 0.5]})", "time_step_limit"},

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -40,10 +41,11 @@ struct Piece {
   const GgufPart* part = nullptr;
 };
 
-// A tensor to write, and the pieces that it is made of.
+// A tensor to write, and the pieces that it is made of, or its one number, which is metadata in the file.
 struct Transfer {
   TensorSpec to;
   std::vector<Piece> pieces;
+  std::optional<float> number;
 };
 
 const GgufTensor& find_weight(const GgufFile& file, const GgufWeight& weight) {
@@ -63,12 +65,26 @@ bool is_unread(const GgufFile& file, std::string_view name, int64_t layers) {
   return error == std::errc() && layer >= layers;
 }
 
+// Adds the tensors whose numbers are metadata.
+void add_numbers(const GgufFile& file, const GgufNumbers& numbers, DType dtype, std::vector<Transfer>& list) {
+  const auto& values = file.get<std::vector<double>>(numbers.key);
+  const bool are_finite = std::ranges::all_of(values, [](double value) { return std::isfinite(value); });
+  if (values.size() != numbers.parts.size() || !are_finite)
+    throw input_error(file.path().string(), "expected {} finite numbers as {}, got {}; use another file of the model",
+                      numbers.parts.size(), numbers.key, are_finite ? fmt::format("{}", values.size()) : "others");
+  for (size_t i = 0; i < values.size(); ++i) {
+    const GgufPart& part = numbers.parts[i];
+    list.push_back({.to = {part.name, dtype, part.shape}, .number = static_cast<float>(values[i])});
+  }
+}
+
 // Every weight of the model, found in the file.
 std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& description, DType dtype) {
   std::vector<Transfer> list;
   std::map<std::string_view, size_t> places;                        // in `list`
   std::set<std::string, std::less<>> used = {"rope_freqs.weight"};  // of ones it says nothing
   for (const GgufConstant& constant : description.constants) used.insert(constant.name);
+  used.insert(description.unread.begin(), description.unread.end());
   for (const GgufWeight& weight : description.weights) {
     const GgufTensor& tensor = find_weight(file, weight);
     used.insert(weight.gguf);
@@ -80,6 +96,7 @@ std::vector<Transfer> transfers_of(const GgufFile& file, const GgufDescription& 
       first_row += part.elems() / tensor.row_elems();
     }
   }
+  for (const GgufNumbers& numbers : description.numbers) add_numbers(file, numbers, dtype, list);
   // A tensor that config.json says nothing about would be lost without a word.
   for (const auto& [name, tensor] : file.tensors()) {
     if (used.contains(name) || is_unread(file, name, description.model.layers)) continue;
@@ -109,6 +126,7 @@ void read_piece(const GgufFile& file, const Piece& piece, const Take& take) {
 // A tensor that lies in the file as it will lie in the folder goes through in pieces; any other is put together.
 void write_transfer(const GgufFile& file, const Transfer& transfer, SafetensorsFolderWriter& writer) {
   const std::string& name = transfer.to.name;
+  if (transfer.number) return writer.append(name, &*transfer.number, DType::kF32, 1);
   const Piece& only = transfer.pieces.front();
   if (transfer.pieces.size() == 1 && only.part->is_as_stored()) {
     read_piece(file, only, [&](std::span<const float> values, int64_t) {

@@ -47,6 +47,11 @@ int64_t place_of(int64_t layer, const std::vector<int64_t>& layers) {
   return std::lower_bound(layers.begin(), layers.end(), layer) - layers.begin();
 }
 
+// llama-quantize counts down projections, but goes by the layer in a model with experts.
+int64_t place_of_down(int64_t layer, const GgufModel& model) {
+  return model.experts > 1 ? layer : place_of(layer, model.down_layers);
+}
+
 GgufType for_rows(GgufType type, int64_t row) {
   if (row % layout_of(type).block_elems == 0) return type;
   const GgufType other = type == GgufType::kQ4_K   ? GgufType::kQ5_0
@@ -79,14 +84,15 @@ GgufType type_in_mixture(std::string_view name, const GgufModel& model, GgufType
   // Attention of such a model is small beside its experts.
   constexpr int64_t kExpertsOfMixtral = 8;
   const bool is_like_mixtral = model.experts == kExpertsOfMixtral;
-  if (name == (model.tied ? "token_embd.weight" : "output.weight")) return GgufType::kQ6_K;
+  if (model.tied ? name.ends_with("token_embd.weight") : name == "output.weight") return GgufType::kQ6_K;
+  if (name == "per_layer_model_proj.weight") return GgufType::kF32;  // llama-quantize leaves it as it is
   if (!name.starts_with("blk.")) return usual;
   if (is_like_mixtral && (name.ends_with(".attn_v.weight") || name.ends_with(".attn_k.weight"))) return GgufType::kQ8_0;
   if (is_like_mixtral && name.ends_with(".attn_output.weight")) return GgufType::kQ5_K;
   const bool is_down = name.find(".ffn_down") != std::string_view::npos;  // of experts, too
   if (!is_down && !holds_values(name)) return usual;
   const int64_t layer = layer_number(name);
-  const bool matters = is_down ? has_more_bits(layer, model.layers)
+  const bool matters = is_down ? has_more_bits(place_of_down(layer, model), model.layers)
                                : has_more_bits(place_of(layer, model.value_layers), std::ssize(model.value_layers));
   if (matters) return GgufType::kQ6_K;
   return is_70b(model) && !is_down ? GgufType::kQ5_K : usual;

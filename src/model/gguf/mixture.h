@@ -26,7 +26,8 @@ struct GgufFileType {
 [[nodiscard]] GgufType plain_tensor_type(const std::vector<int64_t>& shape, GgufType wanted);
 
 // Returns the type of a weight in a file of this type. For a mixture, chooses as llama.cpp's llama-quantize does
-// without an importance matrix: Q6_K for the head, and for the values and the down projections of the first and the
+// without an importance matrix: Q6_K for the head (and for Gemma 4's inputs of layers beside a head that is the
+// embedding, F32 for what those are projected by), and for the values and the down projections of the first and the
 // last eighth of the layers and of every third between them; Q5_K for other values of models of 70B (80 layers whose
 // heads share keys); else Q4_K. Models of eight experts have keys and values in Q8_0, and what attention gives out in
 // Q5_K. For rows that are not a multiple of 256, Q8_0, Q5_1 and Q5_0 replace Q6_K, Q5_K and Q4_K.

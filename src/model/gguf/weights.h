@@ -20,6 +20,7 @@ struct GgufModel {
   bool tied = false;                    // no output.weight: the head is the embedding
   int64_t experts = 0;                  // of a mixture
   std::vector<int64_t> value_layers{};  // those with a matrix of values, in their order
+  std::vector<int64_t> down_layers{};   // those with a feed-forward or experts, in their order
 };
 
 // An axis of a view: `count` positions, `stride` elements apart.
@@ -71,12 +72,20 @@ struct GgufConstant {
   std::vector<float> values;
 };
 
+// A list of numbers in metadata, each of which the files of a model have as a tensor of one element.
+struct GgufNumbers {
+  std::string key;              // "xielu.alpha_p"
+  std::vector<GgufPart> parts;  // layer by layer
+};
+
 // The content of a GGUF file, apart from its tokenizer.
 struct GgufDescription {
   GgufModel model;
   GgufMetadata metadata;            // keys begin with the architecture
   std::vector<GgufWeight> weights;  // all of a model, in the order in which a forward pass reads them
   std::vector<GgufConstant> constants;
+  std::vector<GgufNumbers> numbers{};
+  std::vector<std::string> unread{};  // tensors that files of others may have, and that no forward pass reads
 };
 
 // Returns the number of layers behind the model's own, which predict several tokens and which nothing here reads.
