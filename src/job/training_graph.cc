@@ -9,7 +9,6 @@
 #include "job/gradient_pool.h"
 #include "job/micro_batch_group.h"
 #include "job/weight_update.h"
-#include "model/adapter.h"
 #include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
 #include "ops/clip_factor/clip_factor.h"

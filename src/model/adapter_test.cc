@@ -12,6 +12,7 @@
 #include "model/adapter_targets.h"
 #include "model/fresh_factors.h"
 #include "model/model.h"
+#include "model/path_pattern.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
