@@ -99,7 +99,8 @@ void add_mpi(std::vector<Library>& libraries, std::vector<Missing>& missing) {
     why += fmt::format(": {}", error.what());
   }
   if (version.empty())
-    return missing.push_back({"MPI", why, "tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev), and build again"});
+    return missing.push_back(
+        {"MPI", why, "tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev), and build again"});
   constexpr std::string_view kName = "Open MPI v";
   const bool is_open = version.starts_with(kName);
   libraries.push_back({is_open ? "Open MPI" : "MPI", is_open ? version.substr(kName.size()) : version});
@@ -220,9 +221,10 @@ void print_page(const Findings& found) {
     fmt::print("  disk    none in {}\n", found.folder);
   }
   if (found.exchange) {
-    fmt::print("  ranks   {}: each sends {} in sums, {} in gathers; the rates above are one rank's, beside the others\n",
-               found.exchange->ranks, rate_text(found.exchange->fold_bytes_per_second),
-               rate_text(found.exchange->gather_bytes_per_second));
+    fmt::print(
+        "  ranks   {}: each sends {} in sums, {} in gathers; the rates above are one rank's, beside the others\n",
+        found.exchange->ranks, rate_text(found.exchange->fold_bytes_per_second),
+        rate_text(found.exchange->gather_bytes_per_second));
   }
   print_products(found.measured);
   fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);

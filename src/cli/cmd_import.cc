@@ -26,9 +26,9 @@ DType import_dtype(const std::string& name) {
   throw input_error("--dtype", "expected bf16, f16 or f32, got {}; choose one of them", quote(name));
 }
 
-// Returns the dtype that keeps what the file holds: f32 or f16 where all its matrices are, else bf16, to which values of
-// blocks are rounded.
-DType dtype_of(const GgufFile& file) {
+// Returns the dtype that keeps what the file holds: f32 or f16 where all its matrices are, else bf16, to which values
+// of blocks are rounded.
+DType kept_dtype(const GgufFile& file) {
   std::optional<GgufType> common;
   for (const auto& [name, tensor] : file.tensors()) {
     if (tensor.shape.size() < 2) continue;
@@ -62,14 +62,16 @@ int cmd_import(std::span<const std::string> args) {
   bool json = false;
   line.required("FILE", file, "the GGUF file, or an adapter of a Wan transformer, FILE.safetensors");
   line.required("--out FOLDER", folder, "the folder to write: new, empty, or one that this command wrote");
-  line.option("--dtype TYPE", dtype, "bf16, f16 or f32; left out: that of the file's matrices, and bf16 for quantised ones, whose exact values f32 keeps");
+  line.option("--dtype TYPE", dtype,
+              "bf16, f16 or f32; left out: that of the file's matrices, and bf16 for quantised ones, whose exact "
+              "values f32 keeps");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway import model-Q8_0.gguf --out ./model");
   line.example("spillway import wan-style.safetensors --out ./adapter");
   if (!line.parse(args)) return kDone;
   if (is_adapter_file(file)) return import_adapter(file, folder, dtype, json);
 
-  if (dtype.empty()) dtype = name_of(dtype_of(GgufFile(file)));
+  if (dtype.empty()) dtype = name_of(kept_dtype(GgufFile(file)));
   Progress progress({});
   ImportOptions options{.dtype = import_dtype(dtype)};
   options.progress = [&](int64_t done, int64_t total) {

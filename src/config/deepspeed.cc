@@ -168,8 +168,7 @@ void merge_mapping(std::span<const ForeignSetting> section, std::string_view par
 // whose default is 1 from version 0.19 on, and none before.
 void note_defaults(const Section& section, std::span<const Setting> settings, LoadedConfig& loaded) {
   const auto is_of_optimizer = [](const ForeignSetting& one) { return one.key->name.starts_with("optimizer."); };
-  loaded.keys.is_deepspeed_optimizer =
-      std::any_of(section.settings.begin(), section.settings.end(), is_of_optimizer);
+  loaded.keys.is_deepspeed_optimizer = std::any_of(section.settings.begin(), section.settings.end(), is_of_optimizer);
   const Setting* norm = find_setting(settings, "max_grad_norm");
   if (norm == nullptr || section.clips || number_of(norm->value) == 1) return;
   loaded.notes.push_back(

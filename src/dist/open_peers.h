@@ -25,8 +25,8 @@ struct PeerOptions {
 // Throws InputError if this build has no MPI and cannot be one of several ranks.
 void check_has_mpi();
 
-// Returns the name and version of the MPI library that ranks would exchange by; empty if this build has no MPI. Opens the
-// module, which no run of one rank does. Throws MachineError if the library is not there.
+// Returns the name and version of the MPI library that ranks would exchange by; empty if this build has no MPI. Opens
+// the module, which no run of one rank does. Throws MachineError if the library is not there.
 [[nodiscard]] std::string mpi_version();
 
 // Ends the job on all ranks with this exit status, and this process with it, if peers were opened that did not end in

@@ -35,9 +35,9 @@ using ZerosFunction = Operation (*)(const ValueType& type);
 
 // Repeats all operations of the graph for `count` micro-batches, of which the graph had the first. Operations that
 // follow each other in a section and are of one block stay together: those of the first micro-batch, then those of the
-// second, and so on; one that reads values of kExpertPart goes by itself through all micro-batches. The operations outside
-// blocks that begin the section behind a recomputable one become the last ones of that section, up to the first that may
-// not run again, so that each micro-batch finishes the head before the next one reaches it. Batch values that
+// second, and so on; one that reads values of kExpertPart goes by itself through all micro-batches. The operations
+// outside blocks that begin the section behind a recomputable one become the last ones of that section, up to the first
+// that may not run again, so that each micro-batch finishes the head before the next one reaches it. Batch values that
 // they read, outputs, axes and results are repeated: axis `a` of micro-batch i is a + i * axes, under the same name,
 // and the results of a micro-batch follow those of the one before it. Persistent values are shared, and so is what
 // operations make of these alone; each micro-batch begins with what the one before it left.

@@ -130,9 +130,10 @@ void check_model_folder(const std::string& folder, std::string_view where, hub::
                                     : "name one as transformers saves it");
   }
   if (use == hub::FolderUse::kModel && has("config.json") && has("adapter_config.json")) {
-    log_warning("{}: {} holds an adapter, too, which transformers would load; the model is used without it, unless it "
-                "is named as the adapter",
-                where, quote(folder));
+    log_warning(
+        "{}: {} holds an adapter, too, which transformers would load; the model is used without it, unless it "
+        "is named as the adapter",
+        where, quote(folder));
   }
 }
 

@@ -24,8 +24,8 @@ namespace spillway {
 
 // Throws InputError at `where` unless `folder`, a result of model_folder() that is not empty, is a folder with a file
 // by which this use recognises it: otherwise the first error would be about a file in a missing or wrong folder.
-// Accepts diffusers pipelines as models. Warns of a model beside which an adapter lies. A folder with a tokenizer is accepted, too; a missing model is found when it
-// is read.
+// Accepts diffusers pipelines as models. Warns of a model beside which an adapter lies. A folder with a tokenizer is
+// accepted, too; a missing model is found when it is read.
 void check_model_folder(const std::string& folder, std::string_view where, hub::FolderUse use);
 
 }  // namespace spillway

@@ -32,7 +32,7 @@ struct Change {
 };
 
 int64_t most_at_once(std::vector<Change> changes) {
-  // What goes makes room for what comes at the same step.
+  // A weight that goes makes room for one that comes at the same step.
   std::sort(changes.begin(), changes.end(),
             [](const Change& a, const Change& b) { return a.step != b.step ? a.step < b.step : a.by < b.by; });
   std::map<int32_t, int> weights;  // on the device, by expert

@@ -1,4 +1,4 @@
-// How many experts of a mixture a plan has on the device at once.
+// The number of experts of a mixture that a plan has on the device at once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How fast the ranks of a job exchange, for `spillway doctor` under a launcher.
+// The rates at which the ranks of a job exchange, for `spillway doctor` under a launcher.
 #pragma once
 
 #include "dist/peers.h"

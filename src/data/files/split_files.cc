@@ -235,8 +235,8 @@ std::vector<std::string> texts_of(const YAML::Node& node) {
 // Throws InputError for options of the datasets library's loaders, with which rows would be others.
 void check_options(const fs::path& folder, const YAML::Node& config) {
   static constexpr std::array<std::string_view, 12> kOptions = {
-      "sep",    "delimiter", "field",     "names",    "column_names",    "sample_by", "nrows",
-      "header", "skiprows",  "quotechar", "keep_linebreaks", "usecols"};
+      "sep",   "delimiter", "field",    "names",     "column_names",    "sample_by",
+      "nrows", "header",    "skiprows", "quotechar", "keep_linebreaks", "usecols"};
   for (const auto& entry : config) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(kOptions.begin(), kOptions.end(), key) == kOptions.end()) continue;
@@ -307,9 +307,9 @@ std::optional<SplitPaths> by_readme(const fs::path& folder, std::string_view nam
   }
 }
 
-// Returns the files of the format that the most common ending means, as the datasets library reads a folder: of as many,
-// the first of its favourites, then the last by the alphabet (datasets/load.py, infer_module_for_data_files_list).
-// Others are what lies beside data: a licence, notes.
+// Returns the files of the format that the most common ending means, as the datasets library reads a folder: of as
+// many, the first of its favourites, then the last by the alphabet (datasets/load.py,
+// infer_module_for_data_files_list). Others are what lies beside data: a licence, notes.
 std::vector<fs::path> of_one_format(std::vector<fs::path> files) {
   static constexpr std::array<std::string_view, 5> kFavourites = {".parquet", ".arrow", ".jsonl", ".json", ".csv"};
   std::map<std::string, int64_t> counts;
@@ -319,8 +319,8 @@ std::vector<fs::path> of_one_format(std::vector<fs::path> files) {
     const auto favourite = std::find(kFavourites.begin(), kFavourites.end(), counted.first);
     return std::tuple(counted.second, kFavourites.end() - favourite, counted.first);
   };
-  const auto most = std::max_element(counts.begin(), counts.end(),
-                                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+  const auto most =
+      std::max_element(counts.begin(), counts.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   if (most == counts.end()) return files;
   const auto format = format_of("data" + most->first);
   std::erase_if(files, [&](const fs::path& file) { return format_of(file) != format; });

@@ -21,9 +21,9 @@ namespace spillway::data {
 
 // Returns the files of a split by the first of these that applies: the output of `save_to_disk` (state.json, or a
 // folder per split); the config `name` in README.md; data/SPLIT-00000-of-00001.*; folders, then files, named after
-// splits (train, validation, test and their synonyms); all data files as the split `train`. Of files of several formats, those of the most common one
-// are read, as by the datasets library. A `name` that README.md
-// does not have is a folder. Throws InputError if the split or the config does not exist, naming those that do.
+// splits (train, validation, test and their synonyms); all data files as the split `train`. Of files of several
+// formats, those of the most common one are read, as by the datasets library. A `name` that README.md does not have is
+// a folder. Throws InputError if the split or the config does not exist, naming those that do.
 [[nodiscard]] std::vector<std::filesystem::path> split_files(const std::filesystem::path& folder, std::string_view name,
                                                              std::string_view split);
 

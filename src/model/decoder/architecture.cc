@@ -58,11 +58,13 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kBamba};
 
 // Models that are to come, by what config.json calls them.
-constexpr std::string_view kToCome[] = {
-    "GPTNeoXForCausalLM",    "PhiForCausalLM",       "FalconForCausalLM",  "StableLmForCausalLM",
-    "Starcoder2ForCausalLM", "GPTJForCausalLM",      "Gemma3nForCausalLM", "Gemma3nForConditionalGeneration",
-    "Llama4ForCausalLM",     "DbrxForCausalLM",      "KimiLinearForCausalLM",
-    "DeepseekV4ForCausalLM", "GlmMoeDsaForCausalLM", "Llama4ForConditionalGeneration"};
+constexpr std::string_view kToCome[] = {"GPTNeoXForCausalLM",    "PhiForCausalLM",
+                                        "FalconForCausalLM",     "StableLmForCausalLM",
+                                        "Starcoder2ForCausalLM", "GPTJForCausalLM",
+                                        "Gemma3nForCausalLM",    "Gemma3nForConditionalGeneration",
+                                        "Llama4ForCausalLM",     "DbrxForCausalLM",
+                                        "KimiLinearForCausalLM", "DeepseekV4ForCausalLM",
+                                        "GlmMoeDsaForCausalLM",  "Llama4ForConditionalGeneration"};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>

@@ -304,9 +304,10 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
 }
 
 TEST_CASE("what is not supported is refused by name") {
-  CHECK(config_error(json::object(), "FalconForCausalLM") ==
-        "[config.json] expected a model of a kind that is there (docs/models.md), got 'FalconForCausalLM', which is not "
-        "yet supported; use another");
+  CHECK(
+      config_error(json::object(), "FalconForCausalLM") ==
+      "[config.json] expected a model of a kind that is there (docs/models.md), got 'FalconForCausalLM', which is not "
+      "yet supported; use another");
   CHECK(config_error(json::object(), "MptForCausalLM") ==
         "[config.json] expected architectures to name LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, "
         "Qwen3ForCausalLM, Gemma2ForCausalLM, Gemma3ForCausalLM, Phi3ForCausalLM, Glm4ForCausalLM, "

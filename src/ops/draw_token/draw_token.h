@@ -24,9 +24,9 @@ struct DrawnTokens {
   ValueId logprobs = kNone;  // f32 [T]
 };
 
-// Draws the tokens. A logit that is NaN has no share; if all are NaN the token is 0, and its log-probability is NaN, be it
-// computed otherwise or not. Has no gradient. A row's
-// results depend only on the row; on a GPU sums have another order than on a CPU.
+// Draws the tokens. A logit that is NaN has no share; if all are NaN the token is 0, and its log-probability is NaN, be
+// it computed otherwise or not. Has no gradient. A row's results depend only on the row; on a GPU sums have another
+// order than on a CPU.
 [[nodiscard]] DrawnTokens draw_token(Builder& builder, const DrawTokenInputs& inputs);
 
 }  // namespace spillway::ops

@@ -107,7 +107,8 @@ TEST_CASE("at temperature 0 the first of the largest logits is drawn, and its lo
   CHECK(drawn.logprobs[2] == doctest::Approx(std::log(shares_of(logits, 0.5)[id])).epsilon(1e-5));
 }
 
-TEST_CASE("a row that is not asked for gets nothing, and one of no numbers the first token, whose probability is none") {
+TEST_CASE(
+    "a row that is not asked for gets nothing, and one of no numbers the first token, whose probability is none") {
   const Numbers nothing(600, kNoShare), logits = random_numbers(600, 3);
   const Drawn drawn = draw({{nothing, kInfinite, 0.5, 0}, {nothing, 1, 0.5, 0}, {logits, -1, 0.5, 1}});
   CHECK(drawn.ids == Numbers{0, 0, 0});

@@ -39,9 +39,9 @@ Numbers reference_noise(const Numbers& x, size_t width, int64_t seed, double alp
 }  // namespace
 
 TEST_CASE("noise on embeddings draws from philox by element, scaled by the longest sequence or by all of them") {
-  for (const auto& [dtype, length] :
-       {std::pair{DType::kF32, NoiseLength::kLongestSequence}, {DType::kBF16, NoiseLength::kLongestSequence},
-        {DType::kF32, NoiseLength::kAllSequences}}) {
+  for (const auto& [dtype, length] : {std::pair{DType::kF32, NoiseLength::kLongestSequence},
+                                      {DType::kBF16, NoiseLength::kLongestSequence},
+                                      {DType::kF32, NoiseLength::kAllSequences}}) {
     for (const double seed : {-1.0, 0.0, 123456789012.0}) {
       for (const int64_t width : {23, 24, 300}) {
         check_operation({.tokens = kNoiseRows,
