@@ -18,6 +18,7 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden_eaft.json    for EAFT: the same where it counts by the entropy of the likeliest tokens (axolotl's use_eaft)
     NAME/golden_balance.json    for BALANCED: loss and training with output_router_logits and that router_aux_loss_coef; its
                              "aux_loss" is that of a micro-batch, and its gradient a mean over those of a step (TRL)
+    NAME/golden_routes.json    for ROUTED: of each micro-batch, its tokens and the experts of each layer that they reach
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
     NAME/golden_lora.safetensors       the adapter after training, for FULL_DETAIL
@@ -54,6 +55,7 @@ FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
 EAFT = {"gemma2"}
 BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5, "minimax_m2": 0.5}
+ROUTED = {"qwen3_moe"}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
 PADDED_SAVED = {"llama2": 71}
@@ -190,6 +192,18 @@ def balance_goldens(folder, batches):
     (folder / "golden_balance.json").write_text(compact({"router_aux_loss_coef": BALANCED[folder.name], "check": check, "curve": curve}))
 
 
+def routes_goldens(folder, batches):
+    model, routes = load(folder), []
+    for step in batches["train"][:6]:
+        for batch in step:
+            ids = batch[0]["input_ids"][:1 + len(routes) % 4]
+            with torch.no_grad():
+                layers = model(input_ids=torch.tensor([ids]), output_router_logits=True).router_logits
+            chosen = [logits.topk(model.config.num_experts_per_tok, dim=-1).indices for logits in layers]
+            routes.append({"input_ids": ids, "reached": [layer.unique().tolist() for layer in chosen]})
+    (folder / "golden_routes.json").write_text("[\n" + ",\n".join(json.dumps(one) for one in routes) + "\n]\n")
+
+
 def make_goldens(folder, batches, seed):
     name = folder.name
     check, grads = check_values(load(folder), batches["check"])
@@ -210,6 +224,8 @@ def make_goldens(folder, batches, seed):
         weighted_goldens(folder, batches, "eaft", top_entropy)
     if name in BALANCED:
         balance_goldens(folder, batches)
+    if name in ROUTED:
+        routes_goldens(folder, batches)
     if name in PADDED:
         padded_goldens(folder, batches)
     if name in FULL_DETAIL:

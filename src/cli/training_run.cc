@@ -30,6 +30,7 @@
 #include "job/initial_state.h"
 #include "job/tiers.h"
 #include "plan/plan_json.h"
+#include "report/expert_loads.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/rank_timelines.h"
@@ -393,7 +394,8 @@ class TrainingRun {
     const std::span<const std::string> texts = ranks_.exchange([&] {
       const nlohmann::ordered_json report = last_report(outcome);
       nlohmann::ordered_json own = {{"rank", ranks_.rank()}, {"host", ranks_.peers()->host(ranks_.rank())}};
-      for (const char* part : {"tiers", "process", "lanes"}) own[part] = report.at(part);
+      for (const char* part : {"tiers", "process", "lanes", "experts"})
+        if (report.contains(part)) own[part] = report.at(part);
       if (record_.traced_step() != 0 && ranks_.rank() < kMaxRankTimelines)
         own[kTrace] = rank_trace(planned_.training.graph, planned_.plan.program, record_.trace(), ranks_.size());
       return json_text(own);
@@ -409,6 +411,16 @@ class TrainingRun {
     if (!rank_timelines_.is_null()) rank_timelines_["step"] = record_.traced_step();
   }
 
+  // Gives the report of rank 0 the loads of experts of all ranks.
+  void add_up_loads(nlohmann::ordered_json& report) const {
+    for (const char* key : {"loads", "load_bytes"}) {
+      if (!report.contains("experts")) return;
+      int64_t sum = 0;
+      for (const nlohmann::ordered_json& own : rank_reports_) sum += own["experts"][key].get<int64_t>();
+      report["experts"][key] = sum;
+    }
+  }
+
   void write_report(const train::TrainingOutcome& outcome) {
     nlohmann::ordered_json report = last_report(outcome);
     if (ranks_.are_several()) {
@@ -418,6 +430,7 @@ class TrainingRun {
       if (planned_.context.sums_by_host) report["gradient_reduction"] = "by_host";
       report["ranks"] = rank_reports_;
       report["rank_timelines"] = rank_timelines_;
+      add_up_loads(report);
     }
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
@@ -435,8 +448,18 @@ class TrainingRun {
              format_bytes(outside_arenas_bytes(planned_, machine_, peak_rss_)),
              static_cast<double>(outcome.tokens) / std::max(1e-9, outcome.step_seconds_sum),
              (output_ / "report.html").string());
+    say_what_experts_took();
     if (const int64_t libraries = session_.executor().device().library_bytes(); libraries > 0)
       log_info("{} of device memory in libraries", format_bytes(libraries));
+  }
+
+  void say_what_experts_took() const {
+    const std::optional<ExpertLoads> loaded = expert_loads(planned_.training.graph, planned_.plan.program,
+                                                           session_.executor(), record_.expert_loads_before());
+    if (!loaded || loaded->loads == 0) return;
+    const std::optional<int64_t> reached = record_.experts_reached();
+    log_info("{}experts loaded {} times, {}", reached ? fmt::format("tokens reached {} experts; ", *reached) : "",
+             loaded->loads, format_bytes(loaded->bytes));
   }
 
   void say_goodbye(const train::TrainingOutcome& outcome) const {

@@ -82,8 +82,11 @@ struct ModelLoss {
 // A number that a model reports of a micro-batch in training.
 struct ModelMetric {
   std::string_view key;   // in metrics.jsonl
-  ValueId value = kNone;  // f32 [1]
+  ValueId value = kNone;  // f32 or i32 [1]
+  bool is_count = false;  // a step has the sum over its micro-batches, not their mean
 };
+// The key of the metric that counts, over the layers of a mixture of experts, those that some token has reached.
+inline constexpr std::string_view kExpertsReached = "experts_reached";
 
 // A model in a graph.
 struct ModelGraph {

@@ -33,9 +33,19 @@ void MetricSums::clear() {
   for (Sum& one : sums_) one.sum = one.weight = 0;
 }
 
-double MetricSums::mean(std::string_view key) const {
+const MetricSums::Sum* MetricSums::find(std::string_view key) const {
   const auto found = std::find_if(sums_.begin(), sums_.end(), [&](const Sum& one) { return one.key == key; });
-  return found == sums_.end() || found->weight == 0 ? 0 : found->sum / found->weight;
+  return found == sums_.end() ? nullptr : &*found;
+}
+
+double MetricSums::mean(std::string_view key) const {
+  const Sum* const found = find(key);
+  return found == nullptr || found->weight == 0 ? 0 : found->sum / found->weight;
+}
+
+double MetricSums::sum(std::string_view key) const {
+  const Sum* const found = find(key);
+  return found == nullptr ? 0 : found->sum;
 }
 
 double Observation::number(size_t value, int64_t row) const { return nth(values[value], row); }

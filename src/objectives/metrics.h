@@ -45,6 +45,8 @@ class MetricSums {
   void means(std::vector<Metric>& into) const;
   // Returns the mean of a key; 0 if there is none.
   [[nodiscard]] double mean(std::string_view key) const;
+  // Returns the sum of a key, each number times its weight; 0 if there is none.
+  [[nodiscard]] double sum(std::string_view key) const;
   // Clears the sums. The keys stay, so that adding to them again allocates nothing.
   void clear();
   // Makes add() append what it is given to `entries`, too; null: no longer. Borrows them.
@@ -56,6 +58,8 @@ class MetricSums {
     double sum = 0, weight = 0;
     bool is_share = false;
   };
+  [[nodiscard]] const Sum* find(std::string_view key) const;
+
   std::vector<Sum> sums_;
   std::vector<Entry>* entries_ = nullptr;
 };

@@ -148,7 +148,7 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
   for (const ValueId observed : loss.observed) builder.result(observed);
   for (const ModelMetric& metric : model.metrics) {
     builder.result(metric.value);
-    result_.model_metrics.push_back(metric.key);
+    result_.model_metrics.push_back(metric);
   }
   result_.observed = loss.observed.size() + model.metrics.size();
   if (model.router_loss) result_.router_loss_weight = model.router_loss->weight;

@@ -66,7 +66,7 @@ struct AppendedObjective : MicroBatchValues {
   bool copies_change = false;
   ValueId loss = kNone;
   size_t observed = 0;  // the number of results behind the loss: the objective's, and the model's metrics behind them
-  std::vector<std::string_view> model_metrics;  // the keys of these
+  std::vector<ModelMetric> model_metrics;  // the latter
 };
 
 // Appends an objective to a graph in the order of its sections: passes, then `forward`.

@@ -154,6 +154,18 @@ double flops_per_micro_step(const Graph& graph, const Program& program) {
   return sum;
 }
 
+// The experts of a run: those that its tokens reached, and what was loaded of them; null for a model without.
+ordered_json experts_json(const train::PlannedJob& planned, const Executor& executor, const RunRecord& record) {
+  const std::optional<ExpertLoads> loaded =
+      expert_loads(planned.training.graph, planned.plan.program, executor, record.expert_loads_before());
+  if (!loaded) return nullptr;
+  const std::optional<int64_t> reached = record.experts_reached();
+  return {{"reached", reached ? ordered_json(*reached) : ordered_json(nullptr)},
+          {"loads", loaded->loads},
+          {"load_bytes", loaded->bytes},
+          {"host_computed", 0}};  // as their products run on the device
+}
+
 // The predicted numbers of a round, before a run; null where nothing is generated.
 ordered_json planned_generation_json(const train::PlannedJob& planned) {
   if (!planned.context.generation) return nullptr;
@@ -278,6 +290,8 @@ ordered_json run_report(const train::PlannedJob& planned, const Machine& machine
   for (const OperationTime& time :
        time_by_operation(planned.training.graph, planned.plan.program, executor, record.operations_before()))
     report["operations"].push_back({{"name", time.name}, {"calls", time.calls}, {"seconds", time.seconds}});
+  if (const ordered_json experts = experts_json(planned, executor, record); !experts.is_null())
+    report["experts"] = experts;
   for (const train::LayerDraw& draw : record.draws())
     report["layer_draws"].push_back({{"from_step", draw.first_step + 1}, {"layers", draw.numbers}});
   report["loss"] = losses_json(record.losses());

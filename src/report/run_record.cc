@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/sizes.h"
+#include "model/model.h"
 #include "runtime/timeline.h"
 
 namespace spillway {
@@ -83,6 +84,8 @@ void RunRecord::add_step(const train::StepRecord& step) {
   so_far_.tokens += step.trained_tokens;
   so_far_.step_seconds_sum += step.step_seconds;
   so_far_.median_step_seconds = step_seconds_.value();
+  for (const train::Metric& metric : step.metrics)
+    if (metric.key == kExpertsReached) experts_reached_ = experts_reached_.value_or(0) + std::llround(metric.value);
 }
 
 void RunRecord::end_step(int64_t step, double loss, double seconds, const LaneProfile& lanes) {

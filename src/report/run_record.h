@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plan/simulate.h"
+#include "report/expert_loads.h"
 #include "report/loss_by_timestep.h"
 #include "report/metric_curves.h"
 #include "report/operation_time.h"
@@ -70,10 +71,16 @@ class RunRecord {
   // Call them around a change of the program of training, between steps. The trace is that of a step of the last one.
   void end_program(const Graph& graph, const Program& program, const Executor& executor) {
     operations_before_ = time_by_operation(graph, program, executor, operations_before_);
+    expert_loads_before_ = expert_loads(graph, program, executor, expert_loads_before_).value_or(ExpertLoads{});
   }
   void begin_program(const Program& program);
   // The times of operations in the programs that have ended.
   [[nodiscard]] const std::vector<OperationTime>& operations_before() const { return operations_before_; }
+  // The loads of experts in these programs.
+  [[nodiscard]] const ExpertLoads& expert_loads_before() const { return expert_loads_before_; }
+  // The experts that the tokens of each micro-batch have reached, over all layers and micro-batches so far; nullopt
+  // before a step has counted them.
+  [[nodiscard]] std::optional<int64_t> experts_reached() const { return experts_reached_; }
   // The layers that are trained from a step on.
   void add_draw(const train::LayerDraw& draw) { draws_.push_back(draw); }
   [[nodiscard]] const std::vector<train::LayerDraw>& draws() const { return draws_; }
@@ -118,6 +125,8 @@ class RunRecord {
   train::TrainingOutcome so_far_;
   MetricCurves metrics_;
   std::vector<OperationTime> operations_before_;
+  ExpertLoads expert_loads_before_;
+  std::optional<int64_t> experts_reached_;
   std::vector<train::LayerDraw> draws_;
   std::vector<SamplePoint> samples_;
   LossByTimestep loss_by_timestep_;  // of a model of clips

@@ -32,9 +32,11 @@ void LaneProfile::record(Lane lane, int32_t instruction, double start, double fi
   const double seconds = finish - std::max(start, part.last_finish);
   part.last_finish = finish;
   part.totals.busy_seconds += seconds;
-  part.totals.bytes += loaded_.moved_bytes(instruction);
+  const int64_t bytes = loaded_.moved_bytes(instruction);
+  part.totals.bytes += bytes;
   InstructionProfile& profile = nth(instructions_, instruction);
   ++profile.calls;
+  profile.moves += bytes > 0 ? 1 : 0;
   profile.seconds += seconds;
   const auto& tops = loaded_.top_bytes(instruction);
   for (size_t tier = 0; tier < kTiers; ++tier) part.recent_bytes[tier] = std::max(part.recent_bytes[tier], tops[tier]);

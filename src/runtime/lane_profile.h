@@ -18,6 +18,7 @@ namespace spillway {
 // lane, each is charged with the time since the one before it finished.
 struct InstructionProfile {
   int64_t calls = 0;
+  int64_t moves = 0;  // of them, those that moved bytes
   double seconds = 0;
 };
 

@@ -14,9 +14,9 @@ Observation observe(const Job& job, const TrainingSession& session, std::span<co
   const Observation seen{
       .loss = loss, .values = session.observed(in_group), .streams = streams, .rows = streams[0].rows};
   job.graph.objective->observe(seen, sums);
-  const std::span<const std::string_view> keys = session.model_metrics();
-  const size_t first = seen.values.size() - keys.size();
-  for (size_t i = 0; i < keys.size(); ++i) sums.add(keys[i], seen.number(first + i));
+  const std::span<const ModelMetric> own = session.model_metrics();
+  const size_t first = seen.values.size() - own.size();
+  for (size_t i = 0; i < own.size(); ++i) sums.add(own[i].key, seen.number(first + i));
   return seen;
 }
 

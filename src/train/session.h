@@ -95,8 +95,8 @@ class TrainingSession {
   // Returns Loss::observed of the last micro_step() or evaluate(), valid until the next one begins; of micro_steps()
   // and evaluate_group() that of each micro-batch by its number in the group.
   [[nodiscard]] std::span<const std::vector<double>> observed(size_t in_group = 0) const;
-  // Returns the keys of the model's own metrics, whose numbers are the last of observed(); none after evaluate().
-  [[nodiscard]] std::span<const std::string_view> model_metrics() const { return model_metrics_; }
+  // Returns the model's own metrics, whose numbers are the last of observed(); none after evaluate().
+  [[nodiscard]] std::span<const ModelMetric> model_metrics() const { return model_metrics_; }
   // Generates with the current weights. The first call starts the lanes of two more programs. REQUIRES: the job
   // generates, and its programs have capacity for each prompt. If the programs gather weights, each of several ranks
   // calls it, with prompts of its own and `any_rank` (GenerationPrograms), or all with the same prompts.
@@ -157,7 +157,7 @@ class TrainingSession {
   std::vector<std::unique_ptr<Executor>> beside_;  // of planned_.beside, null until one runs
   std::vector<double> losses_;                     // of a group's micro-batches, those with no rows included
   std::vector<std::vector<double>> observed_;      // by micro-batch
-  std::span<const std::string_view> model_metrics_;
+  std::span<const ModelMetric> model_metrics_;
   std::vector<std::vector<double>> scores_;  // of a group's micro-batches, those with no rows included
 };
 

@@ -207,11 +207,14 @@ void Trainer::learn_group(const StepTotals& totals, const Turn& turn, Contributi
 
 // Returns the metrics of the objective and of the model, without the loss, which the record has already.
 std::span<const Metric> Trainer::step_metrics() {
-  const std::span<const std::string_view> own = session_.training().objective.model_metrics;
-  const auto is_of_model = [&](std::string_view key) { return std::find(own.begin(), own.end(), key) != own.end(); };
+  const std::span<const ModelMetric> own = session_.training().objective.model_metrics;
+  const auto is_of_model = [&](std::string_view key) {
+    return std::any_of(own.begin(), own.end(), [&](const ModelMetric& one) { return one.key == key; });
+  };
   job_.graph.objective->metrics(sums_, metrics_);
   std::erase_if(metrics_, [&](const Metric& metric) { return metric.key == "loss" || is_of_model(metric.key); });
-  for (const std::string_view key : own) metrics_.push_back({key, sums_.mean(key)});
+  for (const ModelMetric& one : own)
+    metrics_.push_back({one.key, one.is_count ? sums_.sum(one.key) : sums_.mean(one.key)});
   return metrics_;
 }
 

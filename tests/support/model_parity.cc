@@ -138,7 +138,7 @@ void check_gradients(const std::string& model, const TinySetup& setup) {
   const std::vector<FlatBatch> check = {FlatBatch(tiny_batches()["check"])};
   CHECK(training.accumulate(check, 0, 0) == doctest::Approx(golden.check["loss"].get<double>()).epsilon(1e-5));
   if (golden.check.contains("aux_loss")) {
-    REQUIRE(training.session().model_metrics().front() == "aux_loss");
+    REQUIRE(training.session().model_metrics().front().key == "aux_loss");
     CHECK(training.session().observed().back().front() ==
           doctest::Approx(golden.check["aux_loss"].get<double>()).epsilon(1e-5));
   }

@@ -347,6 +347,9 @@ void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
     ValueId largest = kNone;
     for (const ExpertLoad& load : loads) largest = ops::largest_load(builder, load.offsets, largest);
     model.metrics.push_back({"expert_load", largest});
+    ValueId reached = kNone;
+    for (const ExpertLoad& load : loads) reached = ops::reached_experts(builder, load.offsets, reached);
+    model.metrics.push_back({kExpertsReached, reached, /*is_count=*/true});
   }
 }
 

@@ -22,11 +22,14 @@ void balance_loss_grad_cpu(const KernelArgs& args);
 SPILLWAY_OPTIONAL_KERNEL void balance_loss_grad_cuda(const KernelArgs& args);
 void largest_load_cpu(const KernelArgs& args);
 SPILLWAY_OPTIONAL_KERNEL void largest_load_cuda(const KernelArgs& args);
+void reached_experts_cpu(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void reached_experts_cuda(const KernelArgs& args);
 
 namespace balance_loss_op {
 namespace {
 
-constexpr std::string_view kLoadName = "router_load", kLossName = "balance_loss", kLargestName = "largest_load";
+constexpr std::string_view kLoadName = "router_load", kLossName = "balance_loss", kLargestName = "largest_load",
+                           kReachedName = "reached_experts";
 
 std::vector<ValueType> infer_load(TypeList inputs, const Attributes&) {
   const ValueType& logits = *inputs[kLogits];
@@ -115,6 +118,20 @@ const OpDef kLargestLoad{.name = kLargestName,
                          .cpu = largest_load_cpu,
                          .cuda = largest_load_cuda};
 
+std::vector<ValueType> infer_reached(TypeList inputs, const Attributes&) {
+  expect_rank(kReachedName, "offsets", *inputs[0], 1);
+  expect_same(kReachedName, "offsets", *inputs[0], {DType::kI32, inputs[0]->shape});
+  if (inputs[1] != nullptr) expect_scalar(kReachedName, "the number before", *inputs[1], DType::kI32);
+  return {{DType::kI32, {1}}};
+}
+
+const OpDef kReachedExperts{.name = kReachedName,
+                            .infer = infer_reached,
+                            .stops_gradients = true,
+                            .cost = memory_cost,
+                            .cpu = reached_experts_cpu,
+                            .cuda = reached_experts_cuda};
+
 }  // namespace
 }  // namespace balance_loss_op
 
@@ -130,6 +147,10 @@ BalanceLoss balance_loss(Builder& builder, ValueId load, int64_t top_k, ValueId 
 
 ValueId largest_load(Builder& builder, ValueId offsets, ValueId before) {
   return builder.append_one(balance_loss_op::kLargestLoad, {offsets, before}, {});
+}
+
+ValueId reached_experts(Builder& builder, ValueId offsets, ValueId before) {
+  return builder.append_one(balance_loss_op::kReachedExperts, {offsets, before}, {});
 }
 
 }  // namespace spillway::ops

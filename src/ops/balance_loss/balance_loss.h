@@ -29,4 +29,8 @@ struct BalanceLoss {
 // larger: f32 [1], 1 where experts are used alike, 0 without pairs. `before` may be kNone. It gets no gradient.
 [[nodiscard]] ValueId largest_load(Builder& builder, ValueId offsets, ValueId before);
 
+// Returns how many experts of a layer have at least one pair, plus `before`, i32 [1], which may be kNone: i32 [1]. It
+// gets no gradient.
+[[nodiscard]] ValueId reached_experts(Builder& builder, ValueId offsets, ValueId before);
+
 }  // namespace spillway::ops

@@ -116,4 +116,12 @@ void largest_load_cpu(const KernelArgs& args) {
   *args.outputs[0].as<float>() = before == nullptr ? load : std::max(*before, load);
 }
 
+void reached_experts_cpu(const KernelArgs& args) {
+  const auto* const offsets = args.inputs[0].as<int32_t>();
+  const auto* const before = args.inputs[1].as<int32_t>();
+  int32_t reached = before == nullptr ? 0 : *before;
+  for (int64_t e = 0; e + 1 < args.inputs[0].elems(); ++e) reached += offsets[e] < offsets[e + 1] ? 1 : 0;
+  *args.outputs[0].as<int32_t>() = reached;
+}
+
 }  // namespace spillway::ops

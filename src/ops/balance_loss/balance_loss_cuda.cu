@@ -110,6 +110,15 @@ __global__ void __launch_bounds__(kThreads)
   *out = before == nullptr ? load : fmaxf(*before, load);
 }
 
+// Counts in f32, which has whole numbers up to far more experts than a layer has.
+__global__ void __launch_bounds__(kThreads)
+    reached_experts_kernel(const int32_t* offsets, int64_t experts, const int32_t* before, int32_t* out) {
+  float own = 0;
+  for_thread(experts, [&](int64_t e) { own += offsets[e] < offsets[e + 1] ? 1.0f : 0.0f; });
+  const auto reached = static_cast<int32_t>(cuda::block_sum<kThreads>(own));
+  if (threadIdx.x == 0) *out = before == nullptr ? reached : *before + reached;
+}
+
 }  // namespace
 
 void router_load_cuda(const KernelArgs& args) {
@@ -150,6 +159,11 @@ void balance_loss_grad_cuda(const KernelArgs& args) {
 void largest_load_cuda(const KernelArgs& args) {
   cuda::launch(largest_load_kernel, {1, kThreads}, args.stream, args.inputs[0].as<int32_t>(),
                args.inputs[0].elems() - 1, args.inputs[1].as<float>(), args.outputs[0].as<float>());
+}
+
+void reached_experts_cuda(const KernelArgs& args) {
+  cuda::launch(reached_experts_kernel, {1, kThreads}, args.stream, args.inputs[0].as<int32_t>(),
+               args.inputs[0].elems() - 1, args.inputs[1].as<int32_t>(), args.outputs[0].as<int32_t>());
 }
 
 }  // namespace spillway::ops

@@ -94,6 +94,21 @@ TEST_CASE("the largest load is that of the most used expert of all layers, over 
   CHECK(run.numbers(last) == Numbers{2});
 }
 
+TEST_CASE("the experts that some token has reached are counted over all layers") {
+  Graph graph{.axes = {{"tokens", 3}}};
+  Builder b(graph);
+  const ValueId even = b.input("even", {DType::kF32, {3, 3}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId uneven = b.input("uneven", {DType::kF32, {3, 3}, kTokenAxis}, ValueKind::kBatch);
+  const ValueId of_even = ops::reached_experts(b, routed(b, even, 3, 1).offsets, kNone);
+  const ValueId of_both = ops::reached_experts(b, routed(b, uneven, 3, 1).offsets, of_even);
+  const std::map<ValueId, Numbers> inputs = {{even, {1, 0, 0, 0, 1, 0, 0, 0, 1}},
+                                             {uneven, {1, 0, 0, 1, 0, 0, 0, 0, 1}}};
+  const Run run(graph, inputs);
+  CHECK(run.numbers(of_even) == Numbers{3});
+  CHECK(run.numbers(of_both) == Numbers{5});
+  CHECK(Run(graph, inputs, {.rows = {0}}).numbers(of_both) == Numbers{0});
+}
+
 TEST_CASE("the load of a router refuses offsets of other experts than its logits have") {
   Graph graph{.axes = {{"tokens", 4}}};
   Builder b(graph);

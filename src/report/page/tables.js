@@ -148,6 +148,17 @@ function drawMoved() {
   const sums = lanes.map((lane) => rows.reduce((sum, row) => sum + (row[lane] ?? 0), 0));
   body.push(element("tr", { class: "total" }, element("td", {}, "together"), ...sums.map(cell)));
   target.replaceChildren(table(["kind of value", ...lanes.map((lane) => kNames[lane])], body));
+  drawExperts(document.querySelector("#moved .note"));
+}
+
+function drawExperts(note) {
+  const experts = report.experts;
+  note.hidden = !experts?.loads;
+  if (note.hidden) return;
+  const reached = experts.reached === null ? "" : `Tokens reached ${formatNumber(experts.reached)} experts, counted in `
+    + "each layer of each micro-batch. ";
+  note.textContent = `${reached}Experts were loaded ${formatNumber(experts.loads)} times in the run so far, `
+    + `${formatBytes(experts.load_bytes)} in all.`;
 }
 
 function drawOperations() {
