@@ -55,7 +55,8 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kMistral4,
                                        &architectures::kNemotronH,
                                        &architectures::kFalconH1,
-                                       &architectures::kBamba};
+                                       &architectures::kBamba,
+                                       &architectures::kJamba};
 
 // "a, b or c" of what `name_of` says of each.
 template <typename NameOf>
