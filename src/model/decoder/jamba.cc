@@ -16,8 +16,8 @@ struct EachOf {
   [[nodiscard]] bool has(int64_t layer) const { return layer % period == offset; }
 };
 
-EachOf read_layers_of(const JsonField& json, std::string_view period_key, std::string_view offset_key,
-                      const EachOf& missing) {
+EachOf read_each_of(const JsonField& json, std::string_view period_key, std::string_view offset_key,
+                    const EachOf& missing) {
   constexpr int64_t kMost = int64_t{1} << 20;
   const EachOf result{json[period_key].integer_or(missing.period, 1, kMost),
                       json[offset_key].integer_or(missing.offset, 0, kMost)};
@@ -36,8 +36,8 @@ Mixture read_jamba_experts(const JsonField& json) {
 }
 
 void read_jamba(const JsonField& json, DecoderConfig& config) {
-  const EachOf attention = read_layers_of(json, "attn_layer_period", "attn_layer_offset", {8, 4});
-  const EachOf experts = read_layers_of(json, "expert_layer_period", "expert_layer_offset", {2, 1});
+  const EachOf attention = read_each_of(json, "attn_layer_period", "attn_layer_offset", {8, 4});
+  const EachOf experts = read_each_of(json, "expert_layer_period", "expert_layer_offset", {2, 1});
   const SelectiveScan scan = read_selective_scan(json, config.hidden_size);
   const bool has_experts = json["num_experts"].integer_or(16, 1, ops::kMaxExperts) > 1;
   for (int64_t i = 0; i < std::ssize(config.layers); ++i) {

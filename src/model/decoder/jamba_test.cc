@@ -30,7 +30,7 @@ DecoderConfig jamba_with(const json& changes = json::object()) { return parse(ja
 std::string jamba_error(const json& changes) { return config_error(jamba(changes), "JambaForCausalLM"); }
 
 // Two letters a layer: S is a scan and A attention, - a feed-forward and E a mixture.
-std::string parts_of(const DecoderConfig& config) {
+std::string jamba_parts(const DecoderConfig& config) {
   std::string result;
   for (const DecoderLayer& layer : config.layers) {
     if (layer.has_attention) result += 'A';
@@ -44,10 +44,10 @@ std::string parts_of(const DecoderConfig& config) {
 }  // namespace
 
 TEST_CASE("Jamba's layers attend and have mixtures by periods and offsets, as transformers counts them") {
-  CHECK(parts_of(jamba_with()) == "S-SES-SEA-SES-SE");
-  CHECK(parts_of(jamba_with({{"attn_layer_period", 3}, {"attn_layer_offset", 1}})) == "S-AES-SEA-SES-AE");
-  CHECK(parts_of(jamba_with({{"expert_layer_period", 4}, {"expert_layer_offset", 0}})) == "SES-S-S-AES-S-S-");
-  CHECK(parts_of(jamba_with({{"num_experts", 1}, {"num_experts_per_tok", 1}})) == "S-S-S-S-A-S-S-S-");
+  CHECK(jamba_parts(jamba_with()) == "S-SES-SEA-SES-SE");
+  CHECK(jamba_parts(jamba_with({{"attn_layer_period", 3}, {"attn_layer_offset", 1}})) == "S-AES-SEA-SES-AE");
+  CHECK(jamba_parts(jamba_with({{"expert_layer_period", 4}, {"expert_layer_offset", 0}})) == "SES-S-S-AES-S-S-");
+  CHECK(jamba_parts(jamba_with({{"num_experts", 1}, {"num_experts_per_tok", 1}})) == "S-S-S-S-A-S-S-S-");
   CHECK(jamba_error({{"attn_layer_offset", 8}})
             .find("expected attn_layer_offset below attn_layer_period = 8, got 8; check both numbers") !=
         std::string::npos);

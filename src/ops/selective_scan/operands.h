@@ -55,7 +55,7 @@ struct ScanStream {
         dsteps(nullptr),
         kept(nullptr),
         partial(nullptr) {}
-  // Of the gradient, whose workspace begins with the states that it keeps.
+  // Makes that of the gradient, whose workspace begins with the states that it keeps.
   ScanStream(const KernelArgs& args, const ScanSizes& sizes) : ScanStream(args) {
     dy = args.inputs[selective_scan_op::kDy].as<T>();
     dx = args.outputs[selective_scan_op::kX].as<T>();

@@ -9,7 +9,7 @@ namespace spillway::ops {
 // The most numbers of a channel's state; models have 16.
 constexpr int64_t kMaxScanState = 256;
 
-// What a scan reads of the tokens, and the rates of the states:
+// The operands of a scan: what it reads of the tokens, and the rates of the states.
 struct ScanOperands {
   ValueId x = kNone;      // [T, D] f32 or bf16, per token: what channels add to their states
   ValueId steps = kNone;  // [T, D] of x's dtype, per token, before the softplus that makes time steps of them

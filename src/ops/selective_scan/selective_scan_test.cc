@@ -39,7 +39,7 @@ Numbers reference_scan(const std::vector<Numbers>& in, int64_t channels, int64_t
   return y;
 }
 
-Numbers positive(Numbers numbers) {
+Numbers above_zero(Numbers numbers) {
   for (double& number : numbers) number = std::abs(number) + 0.05;
   return numbers;
 }
@@ -52,7 +52,7 @@ OperationCase scan_case(int64_t channels, int64_t state, const Numbers& offsets,
   return {.tokens = tokens,
           .inputs = {per_token(channels, 1),
                      per_token(channels, 2),
-                     {{DType::kF32, {channels, state}}, positive(random_numbers(channels * state, 3))},
+                     {{DType::kF32, {channels, state}}, above_zero(random_numbers(channels * state, 3))},
                      per_token(state, 4),
                      per_token(state, 5),
                      {{DType::kI32, {static_cast<int64_t>(offsets.size())}}, offsets, false, true}},
@@ -73,7 +73,7 @@ struct ScanStreamNumbers {
         state(state_),
         x(random_numbers(tokens * channels, seed)),
         steps(random_numbers(tokens * channels, seed + 1)),
-        rates(positive(random_numbers(channels * state, 99))),
+        rates(above_zero(random_numbers(channels * state, 99))),
         b(random_numbers(tokens * state, seed + 2)),
         c(random_numbers(tokens * state, seed + 3)) {}
 
@@ -114,7 +114,7 @@ struct ScanGraph {
   }
 };
 
-Numbers of_whole_stream(const ScanStreamNumbers& numbers, const Numbers& offsets) {
+Numbers scan_of_whole_stream(const ScanStreamNumbers& numbers, const Numbers& offsets) {
   ScanGraph scan(numbers.channels, numbers.state, static_cast<int64_t>(offsets.back()));
   const ValueId at = scan.builder.input("offsets", {DType::kI32, {std::ssize(offsets)}}, ValueKind::kBatch);
   const ValueId y = ops::selective_scan(scan.builder, scan.operands, at);
@@ -185,13 +185,13 @@ TEST_CASE("the selective scan and its gradients agree with float64, over chunks 
 
 TEST_CASE("a sequence gets the same bits from the selective scan alone and among others") {
   const ScanStreamNumbers numbers(36, 4, kScanTokens, 7);
-  const Numbers all = of_whole_stream(numbers, kScanOffsets);
+  const Numbers all = scan_of_whole_stream(numbers, kScanOffsets);
   for (size_t s = 0; s + 1 < kScanOffsets.size(); ++s) {
     const auto begin = static_cast<int64_t>(kScanOffsets[s]), end = static_cast<int64_t>(kScanOffsets[s + 1]);
     if (begin == end) continue;
     ScanStreamNumbers own(36, 4, 0, 0);
     own.append(numbers, begin, end);
-    CHECK(of_whole_stream(own, {0, static_cast<double>(end - begin)}) == part_of(all, 36, begin, end));
+    CHECK(scan_of_whole_stream(own, {0, static_cast<double>(end - begin)}) == part_of(all, 36, begin, end));
   }
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("generation's scan has the bits of the whole sequence, wherever that i
   const ScanStreamNumbers a(kWidth, 3, 80, 7), b(kWidth, 3, 6, 11);
   ScanGeneration alone(kWidth, 3), together(kWidth, 3);
   const Numbers of_a = alone.run({{0, 0, 80, &a}}), of_b = alone.run({{1, 0, 6, &b}});
-  CHECK(of_a == of_whole_stream(a, {0, 80}));
+  CHECK(of_a == scan_of_whole_stream(a, {0, 80}));
   const Numbers first = together.run({{0, 0, 2, &b}, {1, 0, 50, &a}}),
                 second = together.run({{1, 50, 51, &a}, {0, 2, 6, &b}});
   CHECK(part_of(first, kWidth, 2, 52) == part_of(of_a, kWidth, 0, 50));
@@ -215,7 +215,7 @@ TEST_CASE("steps and rates at their ends stay finite in the selective scan") {
   for (size_t i = 0; i < numbers.steps.size(); ++i) numbers.steps[i] = i % 3 == 0 ? -90 : i % 3 == 1 ? 90 : 0;
   numbers.rates[0] = 1e6;
   numbers.rates[1] = 0;
-  const Numbers y = of_whole_stream(numbers, {0, 70});
+  const Numbers y = scan_of_whole_stream(numbers, {0, 70});
   check_close(y, reference_scan({numbers.x, numbers.steps, numbers.rates, numbers.b, numbers.c, {0, 70}}, 4, 2),
               DType::kF32, 1e-5);
 }
