@@ -45,7 +45,7 @@ TEST_CASE("20 steps of LoRA follow peft with torch's AdamW") {
 // experts, tensors and modules by their names.
 TEST_CASE("factors of experts and routers follow peft") {
   for (const std::string model : {"mixtral", "qwen3_moe", "olmoe", "deepseek_v3", "gemma4_moe", "granitemoe",
-                                  "lfm2_moe", "afmoe", "nemotron_h_moe"}) {
+                                  "lfm2_moe", "afmoe", "nemotron_h_moe", "jamba"}) {
     CAPTURE(model);
     check_gradients(model, {.adapter = "adapter_experts"});
     check_curve(model, {.adapter = "adapter_experts"});
@@ -66,10 +66,10 @@ TEST_CASE(
   }
 }
 
-// Some steps have two micro-batches, over which the loss is a mean; Qwen3's layer in the middle has no router, and a
+// Some steps have two micro-batches, over which the loss is a mean; layers of Qwen3 and Jamba have no router, and a
 // bias chooses MiniMax's experts, which the loss does not look at.
 TEST_CASE("routers that are trained to use all experts alike follow transformers' load-balancing loss") {
-  for (const std::string model : {"qwen3_moe", "mixtral", "minimax_m2"}) {
+  for (const std::string model : {"qwen3_moe", "mixtral", "minimax_m2", "jamba"}) {
     CAPTURE(model);
     check_gradients(model, {.router_aux_loss_coef = 0.5});
     check_curve(model, {.router_aux_loss_coef = 0.5});

@@ -19,8 +19,11 @@ TEST_CASE("every mode gives the losses and weights of the plain run, bit for bit
 }
 
 TEST_CASE("every mode gives the losses and weights of the plain run of a mixture of experts, bit for bit") {
-  check_modes(
-      ModeJobs({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .accumulates = false, .threads = 1}, "qwen2_moe"));
+  for (const char* model : {"qwen2_moe", "jamba"}) {
+    CAPTURE(model);
+    check_modes(
+        ModeJobs({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .accumulates = false, .threads = 1}, model));
+  }
 }
 
 // Keys and values that later layers take, and the inputs of all layers, are saved across blocks.

@@ -198,7 +198,7 @@ TEST_CASE("a job whose model has layers with a state is measured with rows that 
   fs::create_directory(model);
   const fs::path tokenizer = goldens / "online_rl/model_qwen3";
   for (const char* file : {"tokenizer.json", "tokenizer_config.json"}) fs::copy_file(tokenizer / file, model / file);
-  for (const char* name : {"lfm2", "qwen3_next", "granitemoehybrid", "nemotron_h", "falcon_h1"}) {
+  for (const char* name : {"lfm2", "qwen3_next", "granitemoehybrid", "nemotron_h", "falcon_h1", "jamba"}) {
     CAPTURE(std::string(name));
     auto keys = nlohmann::json::parse(read_file(goldens / "models" / name / "config.json", 1 << 20));
     keys["vocab_size"] = 420;

@@ -59,7 +59,7 @@ Answer answer(TinyTraining& training, std::vector<data::Row> rows) {
 
 TEST_CASE("a sequence's loss and gradient are the same bits whatever stands beside it in the line") {
   const std::vector<data::Row> rows = golden_rows(3, 7);
-  for (const char* model : {"llama32", "qwen3", "nemotron_h", "falcon_h1"}) {
+  for (const char* model : {"llama32", "qwen3", "nemotron_h", "falcon_h1", "jamba"}) {
     CAPTURE(model);
     TinyTraining training(kGoldenModels / model, {.accumulates = false});
     const Answer before = answer(training, rows);

@@ -27,6 +27,8 @@ def randomise(model, seed):
                 noise = torch.randn(parameter.shape, generator=generator) * 0.2
                 is_own_scale = name.endswith(("linear_attn.norm.weight", "A_log"))
                 parameter.copy_(noise if (around_zero and not is_own_scale) or name.endswith("bias") else 1 + noise)
+            if parameter.dim() == 2 and name.endswith("A_log"):  # of Mamba, whose channels all start alike
+                parameter.add_(torch.randn(parameter.shape, generator=generator) * 0.2)
             if kind.startswith("gemma4") and name.endswith("q_norm.weight"):
                 parameter.mul_(0.25)  # nothing else keeps scores small, and so softmaxes from being a choice of one token
             if name.endswith("router.gate.weight"):  # AFMoE's start as zeros

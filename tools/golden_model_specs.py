@@ -1,7 +1,7 @@
 """The tiny random models of tests/golden/models, which tools/make_model_goldens.py writes."""
 
 import torch
-from transformers import (AfmoeConfig, ApertusConfig, ArceeConfig, AutoModelForCausalLM, BambaConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, FalconH1Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, HunYuanDenseV1Config, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
+from transformers import (AfmoeConfig, ApertusConfig, ArceeConfig, AutoModelForCausalLM, BambaConfig, Cohere2Config, CohereConfig, DeepseekV2Config, DeepseekV3Config, FalconH1Config, Gemma2Config, Gemma3TextConfig, Gemma4TextConfig, Gemma4UnifiedTextConfig, GemmaConfig, Glm4Config, Glm4MoeConfig, Glm4MoeLiteConfig, GptOssConfig, GraniteConfig, GraniteMoeConfig, GraniteMoeHybridConfig, HunYuanDenseV1Config, JambaConfig, Lfm2Config, Lfm2MoeConfig, LlamaConfig,
                           MiniMaxM2Config, Ministral3Config, Mistral4Config, Mistral4ForCausalLM, MistralConfig, MixtralConfig, NemotronConfig, NemotronHConfig, Olmo2Config, Olmo3Config, OlmoeConfig, Phi3Config,
                           Qwen2Config, Qwen2MoeConfig, Qwen3Config, Qwen3MoeConfig, Qwen3NextConfig, Qwen3_5MoeTextConfig, Qwen3_5TextConfig, SeedOssConfig, SmolLM3Config)
 
@@ -244,6 +244,12 @@ def model_specs():
         "bamba": (BambaConfig(
             **{**SMALL, "num_hidden_layers": 3, "pad_token_id": 71, "initializer_range": 0.15}, num_key_value_heads=2, attn_layer_indices=[1], mamba_n_heads=4, mamba_n_groups=2,
             mamba_d_state=12, mamba_chunk_size=8, rope_parameters={"rope_type": "default", "rope_theta": 10000.0}), torch.float32, None, 5),
+        # A scan with a mixture, attention with a feed-forward, a scan with a mixture, and one with a feed-forward; all taps and
+        # widths differ from their defaults. An epsilon keeps small what x_proj gives from being a direction alone. The token that pads occurs in the batches.
+        "jamba": (JambaConfig(
+            **{**SMALL, "num_hidden_layers": 4, "intermediate_size": 20, "pad_token_id": 71}, rms_norm_eps=0.05, num_key_value_heads=2, num_experts=8, num_experts_per_tok=3,
+            expert_layer_period=2, expert_layer_offset=0, attn_layer_period=3, attn_layer_offset=1, mamba_d_state=6, mamba_d_conv=3,
+            mamba_dt_rank=5, mamba_proj_bias=True), torch.float32, None, 5),
         "minimax_m2": (MiniMaxM2Config(**{**SMALL, "intermediate_size": 20}, num_key_value_heads=2, head_dim=16, num_local_experts=8,
                                        num_experts_per_tok=3, rope_parameters={**plain, "partial_rotary_factor": 0.5}),
                        torch.float32, None, 5),

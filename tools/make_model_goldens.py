@@ -54,7 +54,7 @@ NUMBERED = 12  # the first models, whose seed is their place
 FULL_DETAIL = {"llama2", "llama32", "qwen3"}
 DFT = {"llama2", "gemma2"}
 EAFT = {"gemma2"}
-BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5, "minimax_m2": 0.5}
+BALANCED = {"qwen3_moe": 0.5, "mixtral": 0.5, "minimax_m2": 0.5, "jamba": 0.5}
 ROUTED = {"qwen3_moe"}
 # A token that occurs often in the batches, and the last row of the table; see `padded_goldens`.
 PADDED = {"llama2": 71, "llama32": 71, "gemma": 71, "qwen3": -1}
@@ -65,6 +65,8 @@ LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION, "afmoe": ATTENTION,
                 "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
                 "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT], "mistral4": ["q_a_proj", "q_b_proj", *LATENT],
+                # PEFT's all-linear but for dt_proj, whose factors nothing reads.
+                "jamba": ["in_proj", "x_proj", "out_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"],
                 # PEFT's all-linear but for out_proj, which it refuses beside these state spaces.
                 "nemotron_h": ["in_proj", *ATTENTION, "up_proj", "down_proj"],
                 **dict.fromkeys(("falcon_h1", "falcon_h1_tied"), ["in_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"]),
@@ -74,6 +76,8 @@ EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "afmo
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
            "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
            "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]},
+           "jamba": {"targets": ["q_proj", "in_proj", "x_proj"],
+                     "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.router.weight"]},
            "lfm2_moe": {"targets": ["q_proj", "in_proj", "out_proj"],
                         "parameters": ["feed_forward.experts.gate_up_proj", "feed_forward.experts.down_proj", "feed_forward.gate.weight"]},
            "nemotron_h_moe": {"targets": ["q_proj", "in_proj"], "parameters": ["experts.up_proj", "experts.down_proj", "gate.weight"]}}

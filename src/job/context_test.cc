@@ -66,7 +66,7 @@ TEST_CASE("a loss that balances experts is not yet one of ranks that share seque
 }
 
 TEST_CASE("layers with a state are not yet those of ranks that share sequences") {
-  for (const char* model : {"lfm2", "qwen3_5"}) {
+  for (const char* model : {"lfm2", "qwen3_5", "jamba"}) {
     CHECK(context_error(model, 2, "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\n")
               .find("expected 1 beside layers that carry a state along a sequence, got 2; this is not yet supported") !=
           std::string::npos);

@@ -74,7 +74,7 @@ void fill_fresh(std::span<float> values, int64_t first, const Parameter& p, cons
       for (float& value : values) value = fresh_of_uniform(value, p);
       return;
     case FreshContent::kLogOfCount:
-      for (float& value : values) value = std::log(static_cast<float>(++first));
+      for (float& value : values) value = std::log(static_cast<float>(first++ % p.shape[p.shape.rank() - 1] + 1));
       return;
     case FreshContent::kNumber:
       return std::fill(values.begin(), values.end(), static_cast<float>(p.fresh_number));

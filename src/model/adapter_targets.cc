@@ -89,7 +89,7 @@ std::vector<std::string> lora_targets(const ParameterTable& parameters, const Lo
     if (names_refused(parameters, target))
       throw input_error(where, "expected layers for which PEFT takes an adapter ({}), got {}, {}; leave it out",
                         fmt::join(last_names(parameters), ", "), quote(target),
-                        "which it refuses in models of this type");
+                        "which it refuses or passes over in models of this type");
     throw input_error(where, "expected linear layers of the blocks ({}), got {}; name layers that this model has",
                       fmt::join(last_names(parameters), ", "), quote(target));
   }

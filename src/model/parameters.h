@@ -38,7 +38,7 @@ enum class ParameterRole : uint8_t {
   kScale,        // [numbers], which scale what a router reads or gives, or are an activation's
   kBuffer,       // of the model's files: forward passes read it, no training changes it
   kConvolution,  // [channels, taps] of a convolution over tokens, each channel by itself
-  kDecay,        // [heads], logarithms of the rates at which states decay
+  kDecay,        // [heads] or [channels, state], logarithms of the rates at which states decay
 };
 
 // The content of a weight or a buffer in a model that transformers makes from a config.
@@ -48,7 +48,7 @@ enum class FreshContent : uint8_t {
   kOnes,
   kUniform,       // uniform numbers from FreshRange::low to high
   kLogOfUniform,  // logarithms of such numbers
-  kLogOfCount,    // logarithms of 1, 2, 3, ...
+  kLogOfCount,    // logarithms of 1, 2, 3, ... in each row
   kNumber,        // Parameter::fresh_number everywhere
   kSteps,         // inverse softplus of e^x, at least FreshRange::least, for such numbers x
 };

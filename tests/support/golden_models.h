@@ -65,6 +65,7 @@ inline constexpr const char* kTinyModels[] = {"llama2",
                                               "nemotron_h_moe",
                                               "falcon_h1",
                                               "falcon_h1_tied",
-                                              "bamba"};
+                                              "bamba",
+                                              "jamba"};
 
 }  // namespace spillway::testing

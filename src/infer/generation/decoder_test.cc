@@ -160,7 +160,7 @@ TEST_CASE("what sequences begin with in common is read once, and each gets the t
 }
 
 TEST_CASE("a model whose layers have states shares whole prompts, and gives each sequence what it would get alone") {
-  for (const char* model : {"lfm2", "qwen3_5", "nemotron_h", "falcon_h1"}) {
+  for (const char* model : {"lfm2", "qwen3_5", "nemotron_h", "falcon_h1", "jamba"}) {
     CAPTURE(model);
     Fixture fixture(kModels / model);
     std::map<SequenceId, Prompt> joined;

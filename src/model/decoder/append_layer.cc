@@ -8,6 +8,7 @@
 #include "model/decoder/feed_forward.h"
 #include "model/decoder/gated_delta.h"
 #include "model/decoder/latent_attention.h"
+#include "model/decoder/selective_scan.h"
 #include "model/decoder/short_convolution.h"
 #include "model/decoder/state_space.h"
 #include "ops/add/add.h"
@@ -83,6 +84,11 @@ class LayerBuilder {
       layer_.delta->heads.rule == ops::StateRule::kAdds
           ? add(StateSpacePart(parts_, *layer_.delta, module), layer_.delta->scales.output, convolve, apply)
           : add(GatedDeltaPart(parts_, *layer_.delta, module), 1, convolve, apply);
+    }
+    if (layer_.scan) {
+      const std::string module = prefix_ + std::string(layer_.scan->module);
+      const auto scan = [&](const ops::ScanOperands& operands) { return mixing.scan(index_, operands); };
+      add(SelectiveScanPart(parts_, *layer_.scan, module), 1, convolve, scan);
     }
     if (layer_.has_attention) {
       const ValueId read = ops::scale(builder(), x, layer_.attention.input_scale);

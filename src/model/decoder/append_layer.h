@@ -6,6 +6,7 @@
 
 #include "model/decoder/layer.h"
 #include "model/decoder/parts.h"
+#include "ops/selective_scan/selective_scan.h"
 
 namespace spillway {
 
@@ -19,6 +20,8 @@ struct TokenMixing {
   std::function<ValueId(int64_t layer, ValueId x, ValueId weight, ValueId bias)> convolve;
   // Returns what the gated delta rule makes of its operands, which are ops::gated_delta_rule's.
   std::function<ValueId(int64_t layer, ValueId qkv, ValueId decay, ValueId beta)> apply_delta_rule;
+  // Returns the selective scan of its operands.
+  std::function<ValueId(int64_t layer, const ops::ScanOperands& operands)> scan;
 };
 
 // Appends layer `index` and returns the residual stream after it, [T, hidden_size], or kNone where `mixing` returns it.

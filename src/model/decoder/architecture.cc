@@ -55,7 +55,8 @@ constexpr std::array kArchitectures = {&architectures::kLlama,
                                        &architectures::kMistral4,
                                        &architectures::kNemotronH,
                                        &architectures::kFalconH1,
-                                       &architectures::kBamba};
+                                       &architectures::kBamba,
+                                       &architectures::kJamba};
 
 // Models that are to come, by what config.json calls them.
 constexpr std::string_view kToCome[] = {"GPTNeoXForCausalLM",    "PhiForCausalLM",

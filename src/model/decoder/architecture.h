@@ -92,7 +92,7 @@ extern const Architecture kLlama, kMistral, kQwen2, kQwen3, kGemma2, kGemma3, kP
     kSmolLm3, kOlmo2, kArcee, kSeedOss, kGemma, kOlmo3, kCohere, kCohere2, kMixtral, kQwen2Moe, kQwen3Moe, kOlmoe,
     kGlm4Moe, kGptOss, kDeepseekV2, kDeepseekV3, kGlm4MoeLite, kGemma4, kGemma4Unified, kGraniteMoe, kGraniteMoeHybrid,
     kMiniMaxM2, kLfm2, kLfm2Moe, kQwen3Next, kQwen35, kQwen35Moe, kAfmoe, kApertus, kNemotron, kHunyuanV1Dense,
-    kMistral4, kNemotronH, kFalconH1, kBamba;
+    kMistral4, kNemotronH, kFalconH1, kBamba, kJamba;
 }
 
 // Throws InputError where config.json names none, or two. Its classifier counts as an architecture.

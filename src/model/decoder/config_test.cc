@@ -294,13 +294,14 @@ TEST_CASE("a config.json without model_type is refused, as by transformers") {
         "[config.json] expected model_type llama beside LlamaForCausalLM, got none; correct the one that is wrong");
   json config = json::parse(config_text({{"model_type", ""}}));
   config.erase("architectures");
-  CHECK(config_error(config.dump()) ==
-        "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
-        "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere, cohere2, mixtral, qwen2_moe, "
-        "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3, glm4_moe_lite, gemma4_text, "
-        "gemma4_unified_text, granitemoe, granitemoehybrid, minimax_m2, lfm2, lfm2_moe, qwen3_next, qwen3_5_text, "
-        "qwen3_5_moe_text, afmoe, apertus, nemotron, hunyuan_v1_dense, mistral4, nemotron_h, falcon_h1 or bamba, got "
-        "none; add it");
+  CHECK(
+      config_error(config.dump()) ==
+      "[config.json] expected model_type llama, mistral, qwen2, qwen3, gemma2, gemma3_text, phi3, glm4, "
+      "ministral3, granite, smollm3, olmo2, arcee, seed_oss, gemma, olmo3, cohere, cohere2, mixtral, qwen2_moe, "
+      "qwen3_moe, olmoe, glm4_moe, gpt_oss, deepseek_v2, deepseek_v3, glm4_moe_lite, gemma4_text, "
+      "gemma4_unified_text, granitemoe, granitemoehybrid, minimax_m2, lfm2, lfm2_moe, qwen3_next, qwen3_5_text, "
+      "qwen3_5_moe_text, afmoe, apertus, nemotron, hunyuan_v1_dense, mistral4, nemotron_h, falcon_h1, bamba or jamba, "
+      "got none; add it");
 }
 
 TEST_CASE("what is not supported is refused by name") {
@@ -319,8 +320,8 @@ TEST_CASE("what is not supported is refused by name") {
         "GraniteMoeForCausalLM, GraniteMoeHybridForCausalLM, MiniMaxM2ForCausalLM, Lfm2ForCausalLM, "
         "Lfm2MoeForCausalLM, Qwen3NextForCausalLM, "
         "Qwen3_5ForCausalLM, Qwen3_5MoeForCausalLM, AfmoeForCausalLM, ApertusForCausalLM, NemotronForCausalLM, "
-        "HunYuanDenseV1ForCausalLM, Mistral4ForCausalLM, NemotronHForCausalLM, FalconH1ForCausalLM or "
-        "BambaForCausalLM, got 'MptForCausalLM'; "
+        "HunYuanDenseV1ForCausalLM, Mistral4ForCausalLM, NemotronHForCausalLM, FalconH1ForCausalLM, "
+        "BambaForCausalLM or JambaForCausalLM, got 'MptForCausalLM'; "
         "use a model of one of "
         "these");
   CHECK(config_error(json::object(), "Gemma3ForConditionalGeneration").find("got 'Gemma3ForConditionalGeneration'") !=

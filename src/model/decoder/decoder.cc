@@ -20,6 +20,7 @@
 #include "ops/gated_delta_rule/gated_delta_rule.h"
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
+#include "ops/selective_scan/selective_scan.h"
 
 namespace spillway {
 namespace {
@@ -200,6 +201,9 @@ class Decoder final : public TextModel {
   // Appends the gated delta rule of new tokens behind those that are in the layer's state.
   [[nodiscard]] ValueId apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
                                          int64_t index, const std::array<ValueId, 3>& operands) const;
+  // Appends the selective scan of new tokens behind those that are in the layer's state.
+  [[nodiscard]] ValueId scan(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
+                             int64_t index, const ops::ScanOperands& operands) const;
   // Returns true if a run for prompts ends with what this layer adds to its states: none behind it has any.
   [[nodiscard]] bool ends_with(CacheUse use, int64_t layer) const {
     return use == CacheUse::kPrompt && std::all_of(config_.layers.begin() + layer + 1, config_.layers.end(),
@@ -245,6 +249,9 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   mixing.apply_delta_rule = [&](int64_t layer, ValueId qkv, ValueId decay, ValueId beta) {
     return ops::gated_delta_rule(builder, qkv, decay, beta, offsets, nth(config_.layers, layer).delta->heads);
   };
+  mixing.scan = [&](int64_t, const ops::ScanOperands& operands) {
+    return ops::selective_scan(builder, operands, offsets);
+  };
   result.hidden = append_layers(builder, config_, options, parts, ids, mixing);
   append_expert_loads(parts, result);
   result.hidden = layers.fake_quantised_input(result.hidden);
@@ -276,7 +283,7 @@ ValueId Decoder::convolve(Builder& builder, const CachedModelGraph& inputs, Stat
       builder, x, weight, bias,
       {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions});
   (void)states.note(index, state, result.rows);
-  return ends_with(use, index) && !layer.delta ? kNone : result.y;
+  return ends_with(use, index) && layer.convolution ? kNone : result.y;
 }
 
 ValueId Decoder::apply_delta_rule(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use,
@@ -286,6 +293,15 @@ ValueId Decoder::apply_delta_rule(Builder& builder, const CachedModelGraph& inpu
   const ops::CachedDelta result = ops::cached_gated_delta_rule(
       builder, operands[0], operands[1], operands[2],
       {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions}, layer.delta->heads);
+  (void)states.note(index, state, result.rows);
+  return ends_with(use, index) ? kNone : result.y;
+}
+
+ValueId Decoder::scan(Builder& builder, const CachedModelGraph& inputs, States& states, CacheUse use, int64_t index,
+                      const ops::ScanOperands& operands) const {
+  const LayerState state = nth(config_.layers, index).state(kScanState);
+  const ops::CachedScan result = ops::cached_selective_scan(
+      builder, operands, {.rows = states.declare(index, state), .slots = inputs.slots, .positions = inputs.positions});
   (void)states.note(index, state, result.rows);
   return ends_with(use, index) ? kNone : result.y;
 }
@@ -316,6 +332,9 @@ CachedModelGraph Decoder::build_cached(Builder& builder, const ModelOptions& opt
   };
   mixing.apply_delta_rule = [&](int64_t layer, ValueId qkv, ValueId decay, ValueId beta) {
     return apply_delta_rule(builder, result, states, use, layer, {qkv, decay, beta});
+  };
+  mixing.scan = [&](int64_t layer, const ops::ScanOperands& operands) {
+    return scan(builder, result, states, use, layer, operands);
   };
   const ValueId hidden = append_layers(builder, config_, options, parts, result.ids, mixing);
   if (use == CacheUse::kDecode) {

@@ -25,6 +25,13 @@ std::vector<LayerState> DecoderLayer::states() const {
                       .rows = StateRows::kPerSequence,
                       .dtype = DType::kF32});
   }
+  if (scan) {
+    states.push_back(last_tokens(scan->taps, scan->channels));
+    states.push_back({.name = kScanState,
+                      .width = scan->state * scan->channels,
+                      .rows = StateRows::kPerSequence,
+                      .dtype = DType::kF32});
+  }
   return states;
 }
 
@@ -41,6 +48,11 @@ void DecoderLayer::replace_attention(const ShortConvolution& part) {
 
 void DecoderLayer::replace_attention(const GatedDelta& part) {
   delta = part;
+  has_attention = false;
+}
+
+void DecoderLayer::replace_attention(const SelectiveScan& part) {
+  scan = part;
   has_attention = false;
 }
 

@@ -137,6 +137,18 @@ struct GatedDelta {
   [[nodiscard]] int64_t value_width() const { return heads.value_heads * heads.value_dim; }
 };
 
+// A vector of each channel in place of attention (Mamba): in_proj gives x and a gate, x is convolved, and x_proj gives
+// of it b, c and what dt_proj makes time steps of. What ops::selective_scan makes of these, plus D times x, is gated.
+struct SelectiveScan {
+  int64_t channels = 0;                  // mamba_expand * hidden_size
+  int64_t state = 0;                     // numbers of a channel's vector, 1 to ops::kMaxScanState
+  int64_t step_rank = 0;                 // of dt_proj
+  int64_t taps = 0;                      // 2 to ops::kMaxTaps
+  bool conv_bias = false, bias = false;  // of the convolution, and of in_proj and out_proj
+  bool has_norms = false;                // dt_layernorm, b_layernorm and c_layernorm of what x_proj gives (Jamba)
+  std::string_view module = "mamba";     // inside the layer
+};
+
 enum class Activation : uint8_t { kSilu, kGeluTanh, kReluSquared, kXielu };
 
 struct FeedForward {
@@ -200,8 +212,8 @@ struct Mixture {
 // The number of rows of a state.
 enum class StateRows : uint8_t { kPerToken, kPerSequence };
 
-// The names of the states of a convolution and of the delta rule.
-inline constexpr std::string_view kTokensState = "convolution", kMatrixState = "delta";
+// The names of the states of a convolution, of the delta rule and of a selective scan.
+inline constexpr std::string_view kTokensState = "convolution", kMatrixState = "delta", kScanState = "scan";
 
 // A state is what a layer keeps of a sequence's tokens for those after them, in generation.
 struct LayerState {
@@ -221,6 +233,7 @@ struct DecoderLayer {
   bool has_attention = true;
   std::optional<ShortConvolution> convolution;
   std::optional<GatedDelta> delta;
+  std::optional<SelectiveScan> scan;
   FeedForward feed_forward;
   bool has_feed_forward = true;
   // Beside a feed-forward it and its router read, with norms.before_mixture, the stream, else what the feed-forward
@@ -236,12 +249,15 @@ struct DecoderLayer {
   // Put a part in the place of attention, or of the feed-forward.
   void replace_attention(const ShortConvolution& part);
   void replace_attention(const GatedDelta& part);
+  void replace_attention(const SelectiveScan& part);
   void replace_feed_forward(const Mixture& part);
 
   // Returns true if it has a part that mixes tokens.
-  [[nodiscard]] bool mixes_tokens() const { return has_attention || convolution || delta; }
+  [[nodiscard]] bool mixes_tokens() const { return has_attention || carries_state(); }
+  // Returns true if a part carries a state along a sequence, with a row for each sequence.
+  [[nodiscard]] bool carries_state() const { return convolution || delta || scan; }
   // Returns what the layer keeps: keys and values are two states, unless they are another layer's; the last tokens of a
-  // convolution are one, and the matrices of the delta rule another one behind it.
+  // convolution are one, and the matrices of the delta rule, or the vectors of a scan, another one behind it.
   [[nodiscard]] std::vector<LayerState> states() const;
   // Returns the state of that name. REQUIRES: there is one.
   [[nodiscard]] LayerState state(std::string_view name) const;

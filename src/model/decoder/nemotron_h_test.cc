@@ -145,7 +145,7 @@ TEST_CASE("the projection behind a state space takes no adapter where PEFT refus
   CHECK_THROWS_WITH_AS(
       (void)lora_targets(table, {.target_modules = {"in_proj", "out_proj"}}, "lora_target_modules"),
       "[lora_target_modules] expected layers for which PEFT takes an adapter (up_proj, down_proj, in_proj, q_proj, "
-      "k_proj, v_proj, o_proj), got 'out_proj', which it refuses in models of this type; leave it out",
+      "k_proj, v_proj, o_proj), got 'out_proj', which it refuses or passes over in models of this type; leave it out",
       InputError);
 }
 

@@ -3,8 +3,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/math.h"
 #include "ops/causal_conv/causal_conv.h"
 #include "ops/gated_delta_rule/gated_delta_rule.h"
+#include "ops/selective_scan/selective_scan.h"
 
 namespace spillway {
 namespace {
@@ -66,6 +68,18 @@ GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, i
     throw input_error(json.where(), "expected {} to divide {}, got {} and {}; check both numbers", keys.groups,
                       keys.heads, heads.key_heads, heads.value_heads);
   return result;
+}
+
+SelectiveScan read_selective_scan(const JsonField& json, int64_t hidden_size) {
+  const JsonField rank = json["mamba_dt_rank"];
+  const bool is_implied = rank.is_null() || (rank.is_string() && rank.string() == "auto");
+  return {.channels = json["mamba_expand"].integer_or(2, 1, kMaxExpand) * hidden_size,
+          .state = json["mamba_d_state"].integer_or(16, 1, ops::kMaxScanState),
+          .step_rank = is_implied ? div_ceil(hidden_size, int64_t{16}) : rank.integer(1, kMaxStateWidth),
+          .taps = json["mamba_d_conv"].integer_or(4, 2, ops::kMaxTaps),
+          .conv_bias = json["mamba_conv_bias"].boolean_or(true),
+          .bias = json["mamba_proj_bias"].boolean_or(false),
+          .has_norms = true};
 }
 
 }  // namespace spillway

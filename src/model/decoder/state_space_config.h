@@ -1,4 +1,4 @@
-// Reads what the keys of a config.json say of the state spaces (Mamba-2) of a model's layers.
+// Reads what the keys of a config.json say of the state spaces (Mamba and Mamba-2) of a model's layers.
 #pragma once
 
 #include <string_view>
@@ -26,5 +26,8 @@ struct StateSpaceKeys {
 // Returns the sizes of state spaces, and the bounds of their steps that time_step_limit says. Throws InputError where
 // the heads do not make up the width, where the groups do not divide the heads, and for bounds that leave no step.
 [[nodiscard]] GatedDelta read_state_space(const JsonField& json, const StateSpaceKeys& keys, int64_t hidden_size);
+
+// Returns what Jamba's keys say of its selective scans; transformers' defaults where they are missing.
+[[nodiscard]] SelectiveScan read_selective_scan(const JsonField& json, int64_t hidden_size);
 
 }  // namespace spillway

@@ -6,6 +6,7 @@
 #include "backend/kernel.h"
 #include "base/math.h"
 #include "ops/optimizers/either_side.h"
+#include "ops/sequence_chunks.h"
 
 namespace spillway::ops {
 
@@ -19,7 +20,7 @@ enum Input : int { kQkv, kDecay, kBeta, kState, kSlots, kPositions };
 }
 
 // Tokens that are computed together, from the beginning of each sequence on.
-constexpr int64_t kDeltaChunk = 64;
+constexpr int64_t kDeltaChunk = kSequenceChunk;
 // Added to the sum of the squares of a query or a key, so that none divides by zero.
 constexpr float kDeltaEps = 1e-6f;
 
@@ -56,25 +57,7 @@ struct DeltaSizes {
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t state_floats() const { return key_dim * value_width(); }
 };
 
-// The sequences of a stream. Tokens behind the last one are taken for one more.
-struct DeltaSequences {
-  const int32_t* offsets;
-  int64_t count, tokens;
-
-  // `view`: seq_offsets.
-  DeltaSequences(const TensorView& view, int64_t tokens_of_stream)
-      : offsets(view.as<int32_t>()), count(view.elems()), tokens(tokens_of_stream) {}
-
-  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t begin(int64_t sequence) const { return offsets[sequence]; }
-  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t end(int64_t sequence) const {
-    return sequence + 1 < count ? offsets[sequence + 1] : tokens;
-  }
-  // Returns the place of the states at the start of chunk `chunk` > 0 among those of the stream's chunks, of which
-  // there are at most tokens / kDeltaChunk: the state at the start of a sequence needs no place.
-  [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t place(int64_t sequence, int64_t chunk) const {
-    return begin(sequence) / kDeltaChunk + chunk - 1;
-  }
-};
+using DeltaSequences = ChunkedSequences;
 
 // Returns the floats of the states that the gradient keeps.
 [[nodiscard]] inline int64_t kept_state_floats(const DeltaSizes& sizes, int64_t tokens) {
