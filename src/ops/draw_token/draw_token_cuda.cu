@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads)
       if (!draws || logprob_factor != factor) total = row.add_up(logprob_factor);
       logprob = row.log_probability(id, logprob_factor, total);
     }
-    if (const float logit = logits[at * vocabulary + id]; isnan(logit)) logprob = logit;
+    if (const float logit = logits[at * vocabulary + id]; logit != logit) logprob = logit;  // it is NaN
   }
   if (threadIdx.x != 0) return;
   ids[at] = static_cast<int32_t>(id);
