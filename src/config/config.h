@@ -221,7 +221,7 @@ struct BatchSettings {
   std::string length_key = "sequence_len";  // the key that said so, by its canonical name
   int64_t eval_sequence_len = 0;            // of the longest row of an evaluation; 0: the same
   bool has_single_tokens = false;           // rows may be cut into sequences of one token
-  bool is_one_line = false;                 // a micro-batch is one line without padding to whoever wrote the config
+  bool is_padding_free = false;             // the config asks for packed or padding-free micro-batches
 
   // Returns the number of tokens that a micro-batch has room for.
   [[nodiscard]] int64_t tokens() const { return std::max(micro_batch_size * sequence_len, eval_sequence_len); }

@@ -216,7 +216,7 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
   r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);
   r.exclude("curriculum_sampling", keys.curriculum_sampling, "group_by_length", keys.group_by_length);
   r.exclude("sample_packing", keys.sample_packing, "padding_free", keys.padding_free == AutoBool::kTrue);
-  batches.is_one_line = packs(keys) || keys.padding_free == AutoBool::kTrue;
+  batches.is_padding_free = packs(keys) || keys.padding_free == AutoBool::kTrue;
   // Packing by TRL's rules keeps rows of one token, and splits off more.
   batches.has_single_tokens = keys.packing || ((keys.sample_packing || keys.eval_sample_packing.value_or(false)) &&
                                                rows.length_rules == LengthRules::kTrl);

@@ -50,7 +50,7 @@ ModelOptions model_options(const config::ModelSettings& model, const config::Bat
   }
   options.mlp_tiles = batches.mlp_tiles;
   options.neftune_noise_alpha = model.neftune_noise_alpha;
-  if (batches.is_one_line) options.neftune_length = ops::NoiseLength::kAllSequences;
+  if (batches.is_padding_free) options.neftune_length = ops::NoiseLength::kAllSequences;
   if (model.qat) options.fake_quantisation = fake_quantisation_of(*model.qat);
   options.train_base = !lora;
   options.lora = std::move(lora);

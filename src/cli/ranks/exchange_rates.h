@@ -16,7 +16,7 @@ struct ExchangeRates {
 };
 
 // Measures with values of 16 MiB in host memory, the median of several runs, each as slow as its slowest rank. A
-// collective. Takes a second or less.
+// collective.
 [[nodiscard]] ExchangeRates measure_exchange(Peers& peers);
 
 }  // namespace spillway

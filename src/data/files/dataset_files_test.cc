@@ -259,6 +259,10 @@ TEST_CASE("rows that would be missing or others are refused: other compressions,
   folder.write("packed/b.jsonl.bz2", "");
   CHECK(files_error(files_dataset(packed)).find("b.jsonl.bz2] expected data as it is, or in .gz or .zst, got .bz2") !=
         std::string::npos);
+  const fs::path sharded = folder.path() / "sharded";
+  folder.write("sharded/data/train-00000-of-00002.jsonl", "{\"n\": 1}\n");
+  folder.write("sharded/data/train-00001-of-00002.jsonl.xz", "");
+  CHECK(files_error(files_dataset(sharded)).find("got .xz; decompress it") != std::string::npos);
   const auto described = folder.write("described/a.csv", "n;m\n1;2\n").parent_path();
   folder.write("described/README.md", "---\nconfigs:\n- config_name: default\n  data_files: a.csv\n  sep: ;\n---\n");
   CHECK(files_error(files_dataset(described)).find("README.md] expected a config without sep") != std::string::npos);

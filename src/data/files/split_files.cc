@@ -160,6 +160,7 @@ SplitPaths by_shard_names(const fs::path& folder) {
   SplitPaths splits;
   for (const fs::path& file : match_files(folder, pattern)) {
     const std::string name = file.filename().string();
+    check_compression(file);
     if (format_of(file)) splits[name.substr(0, name.rfind("-of-") - std::string_view("-00000").size())].push_back(file);
   }
   return splits;

@@ -137,9 +137,12 @@ ConversationReader::ConversationReader(const DatasetConfig& config) : config_(co
     if (!config_.field_thinking.empty()) mappings_["reasoning_content"] = config_.field_thinking;
   }
   for (const char* property : {"role", "content"}) mappings_.try_emplace(property, property);
-  if (config_.field_instruction.empty() != config_.field_output.empty())
+  const bool asks = !config_.field_instruction.empty(), answers = !config_.field_output.empty();
+  if (asks != answers || (!asks && !config_.field_input.empty()))
     throw input_error(place_of(config_), "expected field_instruction and field_output together, got {}; give both",
-                      config_.field_output.empty() ? "the first alone" : "the second alone");
+                      asks      ? "the first alone"
+                      : answers ? "the second alone"
+                                : "field_input alone");
   for (const auto& [role, names] : config_.roles) {
     for (const std::string& name : names) roles_[name] = role;
   }

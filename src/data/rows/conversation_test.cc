@@ -66,6 +66,11 @@ TEST_CASE("a column that a conversation lacks, or one of its two keys, is an err
   CHECK_THROWS_WITH(rows_of_columns({{"output", "Yes."}}, half),
                     "[datasets: a.jsonl] expected field_instruction and field_output together, got the second alone; "
                     "give both");
+  half.field_output.clear();
+  half.field_input = "input";
+  CHECK_THROWS_WITH(rows_of_columns({{"input", "The sky."}}, half),
+                    "[datasets: a.jsonl] expected field_instruction and field_output together, got field_input alone; "
+                    "give both");
 }
 
 }  // namespace spillway::data

@@ -2,9 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
 #include "base/random.h"
 #include "base/sizes.h"
 #include "base/temporary_folder.h"
+#include "io/file.h"
 #include "tests/support/deep_model.h"
 
 using namespace spillway;
@@ -50,7 +55,27 @@ Scored score_all(const std::filesystem::path& model, std::optional<int64_t> devi
   return result;
 }
 
+// Sets all numbers of a tensor to about 3.4e38, which bf16 and f32 write with the same bytes.
+void fill_with_largest(const std::filesystem::path& weights, std::string_view tensor) {
+  std::string file = read_file(weights, int64_t{1} << 26);
+  uint64_t header = 0;
+  std::memcpy(&header, file.data(), sizeof(header));
+  const auto offsets = nlohmann::json::parse(file.substr(8, header))[std::string(tensor)]["data_offsets"];
+  const size_t begin = offsets[0], end = offsets[1];
+  std::fill(file.begin() + static_cast<int64_t>(8 + header + begin),
+            file.begin() + static_cast<int64_t>(8 + header + end), '\x7f');
+  write_file(weights, file);
+}
+
 }  // namespace
+
+TEST_CASE("scores of logits that are no numbers are an error") {
+  const TemporaryFolder folder;
+  write_deep_model(folder.path(), 4);
+  fill_with_largest(folder.path() / "model.safetensors", "model.norm.weight");
+  CHECK_THROWS_WITH((void)score_all(folder.path(), {}, 1e9),
+                    doctest::Contains("expected logits that are numbers, got NaN"));
+}
 
 TEST_CASE("texts are scored layer by layer where reading weights takes longer than computing, with the same bits") {
   const TemporaryFolder folder;

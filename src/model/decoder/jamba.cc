@@ -18,9 +18,9 @@ struct EachOf {
 
 EachOf read_each_of(const JsonField& json, std::string_view period_key, std::string_view offset_key,
                     const EachOf& missing) {
-  constexpr int64_t kMost = int64_t{1} << 20;
-  const EachOf result{json[period_key].integer_or(missing.period, 1, kMost),
-                      json[offset_key].integer_or(missing.offset, 0, kMost)};
+  constexpr int64_t kMaxPeriod = int64_t{1} << 20;
+  const EachOf result{json[period_key].integer_or(missing.period, 1, kMaxPeriod),
+                      json[offset_key].integer_or(missing.offset, 0, kMaxPeriod)};
   if (result.offset < result.period) return result;
   throw input_error(json.where(), "expected {} below {} = {}, got {}; check both numbers", offset_key, period_key,
                     result.period, result.offset);

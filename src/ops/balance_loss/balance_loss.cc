@@ -104,11 +104,17 @@ const OpDef kBalanceLoss{.name = kLossName,
                          .cpu = balance_loss_cpu,
                          .cuda = balance_loss_cuda};
 
+// Returns the type of a number that goes on from layer to layer.
+std::vector<ValueType> infer_running(std::string_view name, TypeList inputs, DType dtype) {
+  const ValueType& offsets = *inputs[kExpertOffsets];
+  expect_rank(name, "offsets", offsets, 1);
+  expect_same(name, "offsets", offsets, {DType::kI32, offsets.shape});
+  if (inputs[kBefore] != nullptr) expect_scalar(name, "the number before", *inputs[kBefore], dtype);
+  return {{dtype, {1}}};
+}
+
 std::vector<ValueType> infer_largest(TypeList inputs, const Attributes&) {
-  expect_rank(kLargestName, "offsets", *inputs[0], 1);
-  expect_same(kLargestName, "offsets", *inputs[0], {DType::kI32, inputs[0]->shape});
-  if (inputs[1] != nullptr) expect_scalar(kLargestName, "the load before", *inputs[1], DType::kF32);
-  return {{DType::kF32, {1}}};
+  return infer_running(kLargestName, inputs, DType::kF32);
 }
 
 const OpDef kLargestLoad{.name = kLargestName,
@@ -119,10 +125,7 @@ const OpDef kLargestLoad{.name = kLargestName,
                          .cuda = largest_load_cuda};
 
 std::vector<ValueType> infer_reached(TypeList inputs, const Attributes&) {
-  expect_rank(kReachedName, "offsets", *inputs[0], 1);
-  expect_same(kReachedName, "offsets", *inputs[0], {DType::kI32, inputs[0]->shape});
-  if (inputs[1] != nullptr) expect_scalar(kReachedName, "the number before", *inputs[1], DType::kI32);
-  return {{DType::kI32, {1}}};
+  return infer_running(kReachedName, inputs, DType::kI32);
 }
 
 const OpDef kReachedExperts{.name = kReachedName,

@@ -106,21 +106,22 @@ void balance_loss_grad_cpu(const KernelArgs& args) {
 }
 
 void largest_load_cpu(const KernelArgs& args) {
-  const auto* const offsets = args.inputs[0].as<int32_t>();
-  const int64_t experts = args.inputs[0].elems() - 1;
+  const auto* const offsets = args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>();
+  const int64_t experts = args.inputs[balance_loss_op::kExpertOffsets].elems() - 1;
   int32_t most = 0;
   for (int64_t e = 0; e < experts; ++e) most = std::max(most, offsets[e + 1] - offsets[e]);
   const auto pairs = static_cast<float>(offsets[experts]);
   const float load = pairs == 0 ? 0 : static_cast<float>(most) * static_cast<float>(experts) / pairs;
-  const auto* const before = args.inputs[1].as<float>();
+  const auto* const before = args.inputs[balance_loss_op::kBefore].as<float>();
   *args.outputs[0].as<float>() = before == nullptr ? load : std::max(*before, load);
 }
 
 void reached_experts_cpu(const KernelArgs& args) {
-  const auto* const offsets = args.inputs[0].as<int32_t>();
-  const auto* const before = args.inputs[1].as<int32_t>();
+  const auto* const offsets = args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>();
+  const auto* const before = args.inputs[balance_loss_op::kBefore].as<int32_t>();
   int32_t reached = before == nullptr ? 0 : *before;
-  for (int64_t e = 0; e + 1 < args.inputs[0].elems(); ++e) reached += offsets[e] < offsets[e + 1] ? 1 : 0;
+  for (int64_t e = 0; e + 1 < args.inputs[balance_loss_op::kExpertOffsets].elems(); ++e)
+    reached += offsets[e] < offsets[e + 1] ? 1 : 0;
   *args.outputs[0].as<int32_t>() = reached;
 }
 

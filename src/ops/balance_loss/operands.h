@@ -1,4 +1,4 @@
-// The operands of router_load and balance_loss.
+// The operands of the operations of this folder.
 #pragma once
 
 #include "tensor/view.h"
@@ -11,6 +11,8 @@ enum LoadInput : int { kLogits, kOffsets };
 enum LoadGradInput : int { kDLoad = 1, kAddend };
 // The inputs of balance_loss and of its gradient.
 enum Input : int { kLoad, kWeight };
+// The inputs of largest_load and reached_experts; the number before may be absent.
+enum RunningInput : int { kExpertOffsets, kBefore };
 
 // The halves of a load.
 struct Load {

@@ -13,8 +13,8 @@ namespace spillway::ops {
 // On the CPU a block's columns are vectors, one after the other. At most 32 blocks bound the memory of their sums.
 constexpr int64_t kScanLanes = 16;  // the most of a vector
 [[nodiscard]] inline int64_t scan_block_channels(int64_t channels) {
-  constexpr int64_t kMaxBlocks = 32, kLeast = 64;
-  return std::max(kLeast, align_up(div_ceil(channels, kMaxBlocks), kScanLanes));
+  constexpr int64_t kMaxBlocks = 32, kMinBlockChannels = 64;
+  return std::max(kMinBlockChannels, align_up(div_ceil(channels, kMaxBlocks), kScanLanes));
 }
 [[nodiscard]] inline int64_t scan_blocks(int64_t channels) { return div_ceil(channels, scan_block_channels(channels)); }
 // Returns the floats of a thread's scratch.
