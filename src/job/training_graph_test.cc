@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "graph/verify.h"
+#include "job/weight_update.h"
 #include "model/decoder/decoder.h"
 #include "objectives/online/online.h"
 #include "ops/optimizers/adamw_8bit/adamw_8bit.h"
@@ -24,6 +25,14 @@ namespace {
 constexpr int64_t kVocabulary = 4096, kHidden = 64, kTableBytes = kVocabulary * kHidden * 2;
 
 // Embedding and head are most of it.
+ModelPtr small_decoder() {
+  return make_decoder(parse_decoder_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
+    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
+    "num_attention_heads": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
+    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096})",
+                                           "test"));
+}
+
 Graph graph_of(bool lora, const ops::OptimizerDef& optimizer = ops::kAdamw) {
   train::TrainingGraphOptions options;
   options.optimizer = &optimizer;
@@ -31,13 +40,7 @@ Graph graph_of(bool lora, const ops::OptimizerDef& optimizer = ops::kAdamw) {
   options.model = {.dtype = DType::kBF16, .tokens = 64, .max_sequences = 2, .sequence_len = 32};
   options.model.train_base = !lora;
   if (lora) options.model.lora = LoraOptions{.r = 4, .alpha = 8};
-  const ModelPtr model =
-      make_decoder(parse_decoder_config(R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama",
-    "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "max_position_embeddings": 64,
-    "num_attention_heads": 2, "num_hidden_layers": 3, "num_key_value_heads": 2, "rms_norm_eps": 1e-05,
-    "rope_theta": 10000.0, "tie_word_embeddings": false, "vocab_size": 4096})",
-                                        "test"));
-  return train::build_training_graph(*model, options).graph;
+  return train::build_training_graph(*small_decoder(), options).graph;
 }
 
 // PPO's: a policy with an adapter, and a value model half as deep that is trained in full.
@@ -69,6 +72,25 @@ train::TrainingGraph two_models() {
 }
 
 }  // namespace
+
+TEST_CASE("norms decay where the config says that all weights do, and nowhere else") {
+  for (const bool decays_all : {false, true}) {
+    train::TrainingGraphOptions options;
+    options.model = {.dtype = DType::kF32, .tokens = 8, .max_sequences = 2, .sequence_len = 4};
+    options.model.train_base = true;
+    options.optimizer_options.set(ops::kWeightDecay.name, 0.1);
+    options.decays_all = decays_all;
+    const train::TrainingGraph training = train::build_training_graph(*small_decoder(), options);
+    int norms = 0;
+    for (const train::TrainedWeight& t : training.trained) {
+      const bool is_norm = training.parameter_of(t).role == ParameterRole::kNorm;
+      norms += is_norm ? 1 : 0;
+      CHECK(train::optimizer_options_of(training, options, t).real(ops::kWeightDecay.name) ==
+            (is_norm && !decays_all ? 0 : 0.1));
+    }
+    CHECK(norms == 7);
+  }
+}
 
 TEST_CASE("a graph of two models has the blocks and weights of both, each trained as its own options say") {
   const train::TrainingGraph training = two_models();
