@@ -157,13 +157,17 @@ void balance_loss_grad_cuda(const KernelArgs& args) {
 }
 
 void largest_load_cuda(const KernelArgs& args) {
-  cuda::launch(largest_load_kernel, {1, kThreads}, args.stream, args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
-               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1, args.inputs[balance_loss_op::kBefore].as<float>(), args.outputs[0].as<float>());
+  cuda::launch(largest_load_kernel, {1, kThreads}, args.stream,
+               args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
+               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1,
+               args.inputs[balance_loss_op::kBefore].as<float>(), args.outputs[0].as<float>());
 }
 
 void reached_experts_cuda(const KernelArgs& args) {
-  cuda::launch(reached_experts_kernel, {1, kThreads}, args.stream, args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
-               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1, args.inputs[balance_loss_op::kBefore].as<int32_t>(), args.outputs[0].as<int32_t>());
+  cuda::launch(reached_experts_kernel, {1, kThreads}, args.stream,
+               args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
+               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1,
+               args.inputs[balance_loss_op::kBefore].as<int32_t>(), args.outputs[0].as<int32_t>());
 }
 
 }  // namespace spillway::ops
