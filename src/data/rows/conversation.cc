@@ -192,8 +192,10 @@ Conversation ConversationReader::read(const Record& record) const {
   }
   const std::string system = config_.field_system.empty() ? "system" : config_.field_system;
   const auto given = record.fields.find(system);
-  const bool is_there = given != record.fields.end() && !given->is_null() &&
-                        (config_.field_instruction.empty() || *given != "");  // a column has something in every row
+  const bool is_text = given != record.fields.end() && given->is_string();
+  // A column has something in every row, if only an empty text.
+  const bool is_unsaid = !config_.field_instruction.empty() && is_text && given->get_ref<const std::string&>().empty();
+  const bool is_there = given != record.fields.end() && !given->is_null() && !is_unsaid;
   if (conversation.turns.front().role() != "system" && is_there) {
     Turn turn;
     turn.message = {{"role", "system"}, {"content", *given}};
