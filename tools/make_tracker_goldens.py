@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/trackers: files of wandb's records, by wandb's own writer and its messages.
+"""Writes tests/golden/trackers: files of wandb's records and of trackio's, by their own writers.
 
     pip install -r tools/tracker_requirements.txt
     python3 tools/make_tracker_goldens.py
@@ -7,14 +7,16 @@
 `run.wandb` is a run of three steps and an evaluation, with the times that src/report/trackers/wandb_run_test.cc gives
 to its clock; `resumed.wandb` the same, which goes on after its second step with other numbers, and ends. `blocks.json`
 has lengths of records, which go over the ends of blocks in all ways, and the CRC-32 of the file that they make; byte i
-of record r is (31 r + 7 i) mod 256.
+of record r is (31 r + 7 i) mod 256. `trackio.jsonl` has the lines that trackio gives its inbox for a run, without times.
 """
 import json
+import math
 import pathlib
 import tempfile
 import zlib
 
 import wandb
+from trackio.fragments import FragmentWriter, metric_record
 
 wandb._set_internal_process(disable=True)
 from wandb.proto import wandb_internal_pb2 as pb  # noqa: E402
@@ -129,8 +131,30 @@ def blocks() -> dict[str, object]:
     return {"lengths": LENGTHS, "bytes": len(data), "crc32": zlib.crc32(data)}
 
 
+def trackio_lines() -> bytes:
+    config: dict[str, object] | None = {"lora_r": 16, "bf16": True}
+    records = []
+    for step, prefix, loss in [(1, "train", 2.5), (2, "train", math.nan), (2, "eval", 2.125), (3, "train", -math.inf)]:
+        record = metric_record(
+            {
+                "project": "project",
+                "run": "a name",
+                "run_id": "0123456789abcdef",
+                "metrics": {f"{prefix}/loss": loss},
+                "step": step,
+                "config": config,
+                "log_id": f"0123456789abcdef-{step}-{prefix}",
+            }
+        )
+        del record["timestamp"]
+        records.append(record)
+        config = None
+    return FragmentWriter.serialize_records(records)
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(parents=True, exist_ok=True)
     write(FOLDER / "run.wandb", 2.0, False)
     write(FOLDER / "resumed.wandb", 1.75, True)
     (FOLDER / "blocks.json").write_text(json.dumps(blocks()) + "\n")
+    (FOLDER / "trackio.jsonl").write_bytes(trackio_lines())

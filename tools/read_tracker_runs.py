@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Reads the runs that a training has left for wandb and MLflow with the readers of these libraries, and compares them
-with its metrics.jsonl.
+"""Reads the runs that a training has left for wandb, MLflow and trackio with the readers of these libraries, and
+compares them with its metrics.jsonl. trackio imports its files, and removes them.
 
     pip install -r tools/tracker_requirements.txt
-    spillway train CONFIG.yml --report_to wandb,mlflow --output_dir OUTPUT
+    spillway train CONFIG.yml --report_to '[wandb, mlflow, trackio]' --output_dir OUTPUT
     python3 tools/read_tracker_runs.py OUTPUT
 """
 import json
@@ -78,6 +78,21 @@ def rows_of_mlflow(output: pathlib.Path) -> tuple[Rows, dict[str, str]]:
     return rows, run.data.params
 
 
+def rows_of_trackio(output: pathlib.Path) -> tuple[Rows, dict[str, object]]:
+    os.environ["TRACKIO_DIR"] = str((output / "trackio").resolve())
+    from trackio import fragments
+    from trackio.sqlite_storage import SQLiteStorage
+
+    fragments.import_inbox_dir()
+    (project,) = SQLiteStorage.get_projects()
+    (run,) = SQLiteStorage.get_runs(project)
+    rows: Rows = {}
+    for numbers in SQLiteStorage.get_logs(project, run):
+        step = numbers.pop("step")
+        rows.update({(step, name): value for name, value in numbers.items() if "/" in name})
+    return rows, SQLiteStorage.get_run_config(project, run) or {}
+
+
 def check_same(what: str, rows: Rows, expected: Rows) -> None:
     assert rows.keys() == expected.keys(), f"{what}: {sorted(rows.keys() ^ expected.keys())}"
     for place, value in rows.items():
@@ -95,6 +110,9 @@ def main(output: pathlib.Path) -> None:
     rows, params = rows_of_mlflow(output)
     check_same("MLflow", rows, expected)
     print(f"MLflow: {len(rows)} numbers, {len(params)} settings")
+    rows, settings = rows_of_trackio(output)
+    check_same("trackio", rows, expected)
+    print(f"trackio: {len(rows)} numbers, {len(settings)} settings")
 
 
 if __name__ == "__main__":

@@ -131,6 +131,19 @@ fs::path mlflow_store(const config::MlflowSettings& mlflow, const fs::path& outp
   return store;
 }
 
+TrackioRunInfo trackio_info(const config::TrackioSettings& trackio, const train::RunIdentity& run,
+                            const fs::path& output, Json settings) {
+  return {.id = run.id,
+          .project = first_of({trackio.project, "huggingface"}),
+          .name = first_of({trackio.name, folder_name(output)}),
+          .config = std::move(settings)};
+}
+
+fs::path trackio_folder(const fs::path& output, const Environment& environment) {
+  const std::string folder = variable(environment, "TRACKIO_DIR");
+  return folder.empty() ? output / "trackio" : fs::path(folder);
+}
+
 std::vector<std::unique_ptr<Tracker>> open_trackers(const config::OutputSettings& output,
                                                     const config::TrackerSettings& settings,
                                                     const train::RunIdentity& run, ResumePoint resumed,
@@ -149,6 +162,9 @@ std::vector<std::unique_ptr<Tracker>> open_trackers(const config::OutputSettings
     trackers.push_back(std::make_unique<MlflowRun>(mlflow_store(*settings.mlflow, folder, environment),
                                                    mlflow_info(*settings.mlflow, run, folder, values, environment),
                                                    resumed));
+  if (settings.trackio)
+    trackers.push_back(std::make_unique<TrackioRun>(trackio_folder(folder, environment),
+                                                    trackio_info(*settings.trackio, run, folder, values), resumed));
   return trackers;
 }
 

@@ -14,6 +14,7 @@
 #include "job/job.h"
 #include "report/trackers/mlflow_run.h"
 #include "report/trackers/tracker.h"
+#include "report/trackers/trackio_run.h"
 #include "report/trackers/wandb_run.h"
 #include "saved/run_identity.h"
 #include "saved/training_length.h"
@@ -32,6 +33,8 @@ namespace spillway {
 [[nodiscard]] MlflowRunInfo mlflow_info(const config::MlflowSettings& mlflow, const train::RunIdentity& run,
                                         const std::filesystem::path& output, nlohmann::ordered_json settings,
                                         const Environment& environment);
+[[nodiscard]] TrackioRunInfo trackio_info(const config::TrackioSettings& trackio, const train::RunIdentity& run,
+                                          const std::filesystem::path& output, nlohmann::ordered_json settings);
 
 // Returns true unless the config or the environment says that wandb's files are not wanted.
 [[nodiscard]] bool is_wandb_enabled(const config::WandbSettings& wandb, const Environment& environment);
@@ -41,6 +44,9 @@ namespace spillway {
 // used, which a warning says; one in the config was refused when that was read.
 [[nodiscard]] std::filesystem::path mlflow_store(const config::MlflowSettings& mlflow,
                                                  const std::filesystem::path& output, const Environment& environment);
+
+// Returns the folder that holds trackio's inbox: TRACKIO_DIR, or OUTPUT/trackio.
+[[nodiscard]] std::filesystem::path trackio_folder(const std::filesystem::path& output, const Environment& environment);
 
 // Opens the trackers, and TensorBoard's files. They go on at `resumed`. `values` are those of tracked_settings().
 // Throws as they do.

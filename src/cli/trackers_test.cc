@@ -65,3 +65,13 @@ TEST_CASE("MLflow's store is the folder of the URI, else that of the output") {
   const MlflowRunInfo info = mlflow_info({}, kRun, "a/out/", {}, empty);
   CHECK((info.name == "out" && info.experiment == "Default" && info.id.size() == 32));
 }
+
+TEST_CASE("trackio's inbox is in TRACKIO_DIR, else in the output, whose name the run has") {
+  const Environment empty = environment_of({});
+  CHECK(trackio_folder("a/out", empty) == "a/out/trackio");
+  CHECK(trackio_folder("a/out", environment_of({{"TRACKIO_DIR", "/t"}})) == "/t");
+  const TrackioRunInfo bare = trackio_info({}, kRun, "a/out", {});
+  CHECK((bare.project == "huggingface" && bare.name == "out" && bare.id == kRun.id));
+  const TrackioRunInfo named = trackio_info({.project = "p", .name = "n"}, kRun, "a/out", {});
+  CHECK((named.project == "p" && named.name == "n"));
+}

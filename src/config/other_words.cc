@@ -33,6 +33,7 @@ const std::vector<Question>& questions() {
       {{"report_to", "use_tensorboard"}, true},
       {{"report_to", "use_wandb"}, true},
       {{"report_to", "use_mlflow"}, true},
+      {{"report_to", "use_trackio"}, true},
       {{"memory.device", "gpu_memory_limit", "max_memory"}},
       {{"memory.host", "max_memory"}},
       {{"memory.disk", "max_memory"}},

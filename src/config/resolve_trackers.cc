@@ -18,10 +18,10 @@ namespace spillway::config {
 namespace {
 
 // transformers' names.
-constexpr std::array<std::string_view, 15> kTrackers = {"tensorboard", "wandb",   "mlflow",   "none",       "all",
-                                                        "azure_ml",    "clearml", "comet_ml", "codecarbon", "dagshub",
-                                                        "dvclive",     "flyte",   "neptune",  "swanlab",    "trackio"};
-constexpr std::span<const std::string_view> kWritten = std::span(kTrackers).first<3>();
+constexpr std::array<std::string_view, 15> kTrackers = {"tensorboard", "wandb",    "mlflow",  "trackio",  "none",
+                                                        "all",         "azure_ml", "clearml", "comet_ml", "codecarbon",
+                                                        "dagshub",     "dvclive",  "flyte",   "neptune",  "swanlab"};
+constexpr std::span<const std::string_view> kWritten = std::span(kTrackers).first<4>();
 
 bool holds(const std::vector<std::string>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -51,9 +51,10 @@ void check_names(const Resolution& r) {
   for (const std::string& name : r.keys.report_to) {
     if (std::find(kTrackers.begin(), kTrackers.end(), name) == kTrackers.end()) {
       const std::string_view near = nearest_name(name, kTrackers);
-      throw input_error(r.where("report_to"),
-                        "expected tensorboard, wandb, mlflow, none or another of transformers' trackers, got {}; {}",
-                        quote(name), near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
+      throw input_error(
+          r.where("report_to"),
+          "expected tensorboard, wandb, mlflow, trackio, none or another of transformers' trackers, got {}; {}",
+          quote(name), near.empty() ? "write tensorboard" : fmt::format("did you mean {}?", near));
     }
     if (std::find(kWritten.begin(), kWritten.end(), name) == kWritten.end() && name != "none" && name != "all")
       others.emplace_back(name);
@@ -61,8 +62,8 @@ void check_names(const Resolution& r) {
   if (!others.empty())
     r.note(
         fmt::format("report_to: nothing is written for {}; metrics.jsonl has every step, report.html shows the run, "
-                    "tensorboard, wandb and mlflow write files of theirs",
-                    fmt::join(others, ", ")));
+                    "{} write files of theirs",
+                    fmt::join(others, ", "), fmt::join(kWritten, ", ")));
 }
 
 void check_wandb(const Resolution& r) {
@@ -97,6 +98,8 @@ TrackerSettings trackers_of(const LoadedConfig& loaded) {
     trackers.mlflow = {.tracking_uri = keys.mlflow_tracking_uri,
                        .experiment = keys.mlflow_experiment_name,
                        .name = name(keys.mlflow_run_name)};
+  if (is_asked(loaded, "trackio", keys.use_trackio))
+    trackers.trackio = {.project = keys.trackio_project_name, .name = name(keys.trackio_run_name)};
   return trackers;
 }
 
@@ -106,6 +109,7 @@ bool resolve_trackers(const Resolution& r) {
   check_same(r, "tensorboard", keys.use_tensorboard);
   check_same(r, "wandb", keys.use_wandb);
   check_same(r, "mlflow", keys.use_mlflow);
+  check_same(r, "trackio", keys.use_trackio);
   const TrackerSettings trackers = trackers_of(r.loaded);
   if (trackers.wandb) {
     check_wandb(r);
@@ -119,7 +123,12 @@ bool resolve_trackers(const Resolution& r) {
     for (const char* key : {"mlflow_tracking_uri", "mlflow_experiment_name", "mlflow_run_name"})
       r.ignore(key, "report_to: mlflow writes a run into MLflow's file store");
   }
-  if (!trackers.wandb && !trackers.mlflow) r.ignore("run_name", "it is the name of a run in wandb and MLflow");
+  if (!trackers.trackio) {
+    for (const char* key : {"trackio_project_name", "trackio_run_name"})
+      r.ignore(key, "report_to: trackio writes a run for its dashboard");
+  }
+  if (!trackers.wandb && !trackers.mlflow && !trackers.trackio)
+    r.ignore("run_name", "it is the name of a run in wandb, MLflow and trackio");
   return is_asked(r.loaded, "tensorboard", keys.use_tensorboard);
 }
 

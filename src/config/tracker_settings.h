@@ -17,9 +17,15 @@ struct MlflowSettings {
   std::string tracking_uri, experiment, name;
 };
 
+// A run for trackio's dashboard. An empty name is left to the output folder's.
+struct TrackioSettings {
+  std::string project, name;
+};
+
 struct TrackerSettings {
   std::optional<WandbSettings> wandb;
   std::optional<MlflowSettings> mlflow;
+  std::optional<TrackioSettings> trackio;
 };
 
 struct LoadedConfig;

@@ -15,13 +15,14 @@ using spillway::testing::load;
 
 namespace {
 
-// "tensorboard wandb mlflow", of these what is written for.
+// "tensorboard wandb mlflow trackio", of these what is written for.
 std::string written(std::string_view keys) {
   const LoadedConfig loaded = load(keys);
   const TrackerSettings trackers = trackers_of(loaded);
   std::string names = loaded.config.output.tensorboard ? "tensorboard " : "";
   if (trackers.wandb) names += "wandb ";
   if (trackers.mlflow) names += "mlflow ";
+  if (trackers.trackio) names += "trackio ";
   return names.substr(0, names.empty() ? 0 : names.size() - 1);
 }
 
@@ -31,12 +32,14 @@ TEST_CASE("report_to and the keys of its trackers say for which files are writte
   CHECK(written("use_tensorboard: true\n") == "tensorboard");
   CHECK(written("report_to: tensorboard\n") == "tensorboard");
   CHECK(written("report_to: [wandb, tensorboard]\n") == "tensorboard wandb");
-  CHECK(written("report_to: all\n") == "tensorboard wandb mlflow");
-  CHECK(written("report_to: all\nuse_wandb: false\n") == "tensorboard mlflow");
+  CHECK(written("report_to: all\n") == "tensorboard wandb mlflow trackio");
+  CHECK(written("report_to: all\nuse_wandb: false\n") == "tensorboard mlflow trackio");
   CHECK(written("use_wandb: true\nuse_mlflow: true\n") == "wandb mlflow");
+  CHECK(written("report_to: trackio\n") == "trackio");
+  CHECK(written("use_trackio: true\ntrackio_project_name: p\n") == "trackio");
   CHECK(written("report_to: none\n").empty());
   CHECK(written("report_to:\n").empty());
-  CHECK(written("wandb_project: p\nmlflow_experiment_name: e\n").empty());
+  CHECK(written("wandb_project: p\nmlflow_experiment_name: e\nproject: p\n").empty());
 }
 
 TEST_CASE("a key of the command line takes its tracker alone out of the file's list, or puts it there") {
@@ -52,7 +55,8 @@ TEST_CASE("of trackers that are not built in, a line says that nothing is writte
   REQUIRE(others.notes.size() == 1);
   CHECK(others.notes[0].starts_with("report_to: nothing is written for comet_ml; "));
   CHECK(error_of("report_to: tensorbord\n") ==
-        "[c.yml:6: report_to] expected tensorboard, wandb, mlflow, none or another of transformers' trackers, got "
+        "[c.yml:6: report_to] expected tensorboard, wandb, mlflow, trackio, none or another of transformers' trackers, "
+        "got "
         "'tensorbord'; did you mean tensorboard?");
 }
 
@@ -63,6 +67,9 @@ TEST_CASE("a run's name is that of its tracker, else run_name") {
   CHECK(own.wandb->mode == "offline");
   CHECK(own.mlflow->name == "r");
   CHECK(trackers_of(load("report_to: wandb\nrun_name: r\n")).wandb->name == "r");
+  const TrackerSettings trackio = trackers_of(load("report_to: trackio\nrun_name: r\nproject: p\n"));
+  CHECK(trackio.trackio->name == "r");
+  CHECK(trackio.trackio->project == "p");
 }
 
 TEST_CASE("values that a tracker could not take are refused") {

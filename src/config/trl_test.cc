@@ -83,6 +83,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
                                                                 {"max_steps", ""},
                                                                 {"model_revision", ""},
                                                                 {"padding_free", "auto"},
+                                                                {"project", ""},
                                                                 {"save_steps", ""},
                                                                 {"shuffle_dataset", ""},
                                                                 {"use_peft", ""},
