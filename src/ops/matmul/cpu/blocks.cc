@@ -20,7 +20,11 @@ int64_t tile_depth(const MatmulKernels::Tiles& tiles, int64_t units) {
   return std::max<int64_t>(1, align_up(div_ceil(units, depths), 16));
 }
 
-void choose_blocks(MatmulJob& job) {
+// Returns true if parts of the right operand's memory rows, which run across k, would be read again and again, for one
+// block of a long k after the other.
+bool reads_parts_of_rows(const MatmulJob& job) { return job.blocks_wait() && !job.right.source.k_contiguous; }
+
+void choose_blocks(MatmulJob& job, const MatmulShape& shape) {
   job.height = std::max<int64_t>(1, div_ceil(job.m, std::max<int64_t>(1, div_ceil(job.m, job.tiles.rows))));
   job.row_panels = div_ceil(job.m, job.height);
   job.column_panels = div_ceil(job.n, job.columns);
@@ -29,6 +33,10 @@ void choose_blocks(MatmulJob& job) {
   if (job.tiles.waits_for_memory && !job.direct && job.k > kMaxUnits) {
     const int64_t cached = job.tiles.left_words / (job.height * job.row_panels) / job.depth * job.depth;
     job.block_units = std::clamp(cached, job.depth, job.block_units);
+  } else if (!job.direct && reads_parts_of_rows(job)) {
+    const int64_t both = job.height * job.row_panels + job.columns * job.column_panels;
+    const int64_t shared = shared_panel_words(shape) / both / job.depth * job.depth;
+    if (shared >= 2 * job.depth) job.block_units = std::min(shared, job.block_units);
   }
   const int64_t max_panels = kPackedWords / std::max<int64_t>(1, job.panel_words());
   const int64_t blocks = job.direct ? 1 : div_ceil(job.row_panels, max_panels);
@@ -52,10 +60,10 @@ int64_t cached_row_panels(const MatmulJob& job, int64_t columns) {
 // Shares right panels if they fit and tasks would pack them more than once, or would read parts of memory rows that run
 // across k; and strips need all of them.
 void choose_sharing(MatmulJob& job, const MatmulShape& shape) {
-  if (!job.tiles.waits_for_memory || job.streams() || job.reads_right) return;
+  if ((!job.tiles.waits_for_memory && !reads_parts_of_rows(job)) || job.streams() || job.reads_right) return;
   const bool short_k = job.direct && !job.swapped && job.units <= kStripUnits && job.column_panels > 1;
   const bool packed_again = job.block_row_panels > cached_row_panels(job, kMaxGroup);
-  if (!short_k && !packed_again && !(job.blocks_wait() && !job.right.source.k_contiguous)) return;
+  if (!short_k && !packed_again && !reads_parts_of_rows(job)) return;
   const int64_t room = shared_panel_words(shape) - job.left_block_words();
   const int64_t panels = room / (job.columns * std::max<int64_t>(1, job.block_units));
   if (panels < std::min(kMaxGroup, job.block_column_panels)) return;
@@ -232,7 +240,7 @@ MatmulJob cut_matmul(const MatmulKernels& kernels, Bf16Path path, const MatmulAr
                 .coded = streaming.coded,
                 .columns = columns,
                 .tail = tail_of(args, tiles, format, swapped)};
-  choose_blocks(job);
+  choose_blocks(job, shape);
   choose_sharing(job, shape);
   choose_tasks(job, threads);
   return job;
