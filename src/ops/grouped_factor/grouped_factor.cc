@@ -77,7 +77,7 @@ int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes,
   const int64_t experts = experts_of(*inputs[kOffsets]);
   const Sizes sizes = sizes_of(inputs, attributes);
   return packed_bytes(layout_of(factor.shape, experts, attributes), experts, factor.dtype) +
-         cpu::matmul_workspace_bytes(product_of_rows(sizes, x.shape[0] * sizes.pairs), x.dtype, factor.dtype, threads);
+         workspace_of_rows(sizes, x.shape, x.dtype, factor.dtype, threads).bytes;
 }
 
 int64_t no_workspace(TypeList, TypeList, const Attributes&) { return 0; }
@@ -118,10 +118,9 @@ int64_t grad_workspace_bytes(TypeList inputs, TypeList outputs, const Attributes
   const ValueType &x = *inputs[kGradX], &dy = *inputs[kDy];
   const int64_t experts = experts_of(*inputs[kGradOffsets]);
   const FactorLayout matrix = layout_of(outputs[0]->shape, experts, attributes);
-  const Sizes sizes{.in = matrix.columns, .out = matrix.rows};
+  const Sizes sizes{.pairs = attributes.integer("pairs"), .in = matrix.columns, .out = matrix.rows};
   return packed_bytes(matrix, experts, DType::kF32) +
-         cpu::matmul_workspace_bytes(product_over_rows(sizes, x.shape[0] * attributes.integer("pairs")), dy.dtype,
-                                     x.dtype, threads);
+         workspace_over_rows(sizes, x.shape, dy.dtype, x.dtype, threads).bytes;
 }
 
 const OpDef kGroupedFactorGrad{.name = "grouped_factor_grad",

@@ -55,17 +55,20 @@ void grouped_factor_cpu(const KernelArgs& args) {
     workspace += align_up(packed_elems(matrix, experts) * size_of(factor.dtype), 64);
   }
   const int64_t bytes = matrix.rows * matrix.columns * size_of(factor.dtype);
+  const TensorView& x = args.inputs[kX];
+  const Sizes sizes = sizes_of(matrix, args.attributes);
   grouped_linear_op::multiply_rows(
-      args, sizes_of(matrix, args.attributes), experts,
+      args, sizes, experts,
       [&](int64_t expert) {
         return cpu::Matrix{from + expert * bytes, factor.dtype, matrix.columns};
       },
-      workspace, static_cast<float>(args.attributes.real("alpha")));
+      grouped_linear_op::workspace_of_rows(sizes, x.shape, x.dtype, factor.dtype, args.threads->threads()), workspace,
+      static_cast<float>(args.attributes.real("alpha")));
 }
 
 void grouped_factor_grad_cpu(const KernelArgs& args) {
   using namespace grouped_factor_op;
-  using grouped_linear_op::RowRange, grouped_linear_op::rows_at, grouped_linear_op::rows_of;
+  using grouped_linear_op::RowRange, grouped_linear_op::rows_at, grouped_linear_op::product_over_rows;
   const TensorView &x = args.inputs[kGradX], &dy = args.inputs[kDy], &addend = args.inputs[kGradAddend],
                    &out = args.outputs[0];
   const int64_t experts = args.inputs[kGradOffsets].elems() - 1, pairs = args.attributes.integer("pairs");
@@ -75,10 +78,9 @@ void grouped_factor_grad_cpu(const KernelArgs& args) {
   auto* const packed = reinterpret_cast<float*>(args.workspace);
   std::byte* workspace = args.workspace;
   if (is_packed) workspace += align_up(packed_elems(matrix, experts) * size_of(DType::kF32), 64);
-  for (int64_t expert = 0; expert < experts; ++expert) {
-    const RowRange own = rows_of(args.inputs[kGradOffsets], expert, expert + 1, x.shape[0] * pairs);
+  const bool adds = !is_packed && addend.data != nullptr;
+  const auto gradient_of = [&](int64_t expert, const RowRange& own, std::byte* space, ThreadPool& threads) {
     const RowRange rows{expert * matrix.rows, (expert + 1) * matrix.rows};
-    const bool adds = !is_packed && addend.data != nullptr;
     cpu::matmul({.shape = product_over_rows(sizes, own.end - own.begin),
                  .a = {rows_at(dy, sizes.out, own).data, dy.dtype, sizes.out},
                  .b = {rows_at(x, sizes.in, own).data, x.dtype, sizes.in},
@@ -89,8 +91,11 @@ void grouped_factor_grad_cpu(const KernelArgs& args) {
                  .addend = adds ? rows_at(addend, sizes.in, rows).data : nullptr,
                  .addend_dtype = addend.dtype,
                  .addend_stride = sizes.in},
-                workspace, *args.threads);
-  }
+                space, threads);
+  };
+  grouped_linear_op::for_experts(args.inputs[kGradOffsets], 0, experts, x.shape[0] * pairs,
+                                 workspace_over_rows(sizes, x.shape, dy.dtype, x.dtype, args.threads->threads()),
+                                 workspace, *args.threads, gradient_of);
   if (!is_packed) return;
   write_rows_beside(matrix, addend, out, *args.threads);
   with_real(out.dtype, [&]<typename Out>(Out*) {

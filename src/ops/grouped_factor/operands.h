@@ -53,4 +53,13 @@ struct FactorLayout {
           .transposed = transposed};
 }
 
+// Returns the workspace of the products over rows of `x` and of dy, whose types are `dtype` and `gradient`.
+[[nodiscard]] inline grouped_linear_op::ExpertWorkspace workspace_over_rows(const Sizes& sizes, const Shape& x,
+                                                                            DType gradient, DType dtype, int threads) {
+  return {x[0] * sizes.pairs, threads, [&](int64_t rows, int some) {
+            return cpu::matmul_workspace_bytes(grouped_linear_op::product_over_rows(sizes, rows), gradient, dtype,
+                                               some);
+          }};
+}
+
 }  // namespace spillway::ops::grouped_factor_op

@@ -69,7 +69,7 @@ std::optional<Guard> guard(TypeList inputs, const Attributes& attributes, int in
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
   const ValueType &x = *inputs[kX], &weight = *inputs[kFirstWeight];
   const Sizes sizes = sizes_of(x.shape, weight.shape, attributes);
-  return cpu::matmul_workspace_bytes(product_of_rows(sizes, x.shape[0] * sizes.pairs), x.dtype, weight.dtype, threads);
+  return workspace_of_rows(sizes, x.shape, x.dtype, weight.dtype, threads).bytes;
 }
 
 int64_t no_workspace(TypeList, TypeList, const Attributes&) { return 0; }

@@ -4,15 +4,16 @@ namespace spillway::ops {
 
 void grouped_linear_cpu(const KernelArgs& args) {
   using namespace grouped_linear_op;
+  const TensorView& x = args.inputs[kX];
   const std::span<const TensorView> weights = args.inputs.subspan(kFirstWeight);
-  const Sizes sizes = sizes_of(args.inputs[kX].shape, weights[0].shape, args.attributes);
+  const Sizes sizes = sizes_of(x.shape, weights[0].shape, args.attributes);
   multiply_rows(
       args, sizes, std::ssize(weights),
       [&](int64_t i) {
         const TensorView& weight = weights[static_cast<size_t>(i)];
         return cpu::Matrix{weight.data, weight.dtype, weight.shape[1]};
       },
-      args.workspace);
+      workspace_of_rows(sizes, x.shape, x.dtype, weights[0].dtype, args.threads->threads()), args.workspace);
 }
 
 // dW = dY' X over the expert's rows, of which there may be none.

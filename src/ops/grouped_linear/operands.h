@@ -1,10 +1,12 @@
 // The operands of grouped_linear, and the rows that it multiplies.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
 #include "backend/kernel.h"
+#include "base/math.h"
 #include "graph/operation.h"
 #include "ops/matmul/cpu/product.h"
 
@@ -41,6 +43,33 @@ struct Sizes {
 // Returns the shape of the product of rows that is the gradient of a weight [out, in].
 [[nodiscard]] inline cpu::MatmulShape product_over_rows(const Sizes& sizes, int64_t rows) {
   return {.m = sizes.out, .n = sizes.in, .k = rows, .transpose_a = true};
+}
+
+// Returns the rows up to which an expert's product is left to one thread of the CPU, of `rows` that experts have
+// together: so few that threads which take one expert after the other end at about the same time.
+[[nodiscard]] inline int64_t rows_for_one_thread(int64_t rows, int threads) {
+  return threads == 1 ? rows : div_ceil(rows, int64_t{4} * threads);
+}
+
+// The workspace of products of experts on the CPU, of which threads make some each for itself, others together.
+struct ExpertWorkspace {
+  int64_t alone = 0;  // bytes for one thread
+  int64_t bytes = 0;  // of all
+
+  // product_bytes(rows, threads) returns those of a product of so many rows; experts have `rows` together at most.
+  template <typename ProductBytes>
+  ExpertWorkspace(int64_t rows, int threads, const ProductBytes& product_bytes)
+      : alone(product_bytes(rows_for_one_thread(rows, threads), 1)),
+        bytes(std::max(product_bytes(rows, threads), threads * alone)) {}
+};
+
+// Returns that of the products of `x`, i.e. rows of pairs, with matrices of type `weight`. `product_bytes` is one of
+// matmul_workspace_bytes() and decoding_matmul_workspace_bytes().
+[[nodiscard]] inline ExpertWorkspace workspace_of_rows(
+    const Sizes& sizes, const Shape& x, DType dtype, DType weight, int threads,
+    decltype(&cpu::matmul_workspace_bytes) product_bytes = cpu::matmul_workspace_bytes) {
+  return {x[0] * sizes.pairs, threads,
+          [&](int64_t rows, int some) { return product_bytes(product_of_rows(sizes, rows), dtype, weight, some); }};
 }
 
 }  // namespace spillway::ops::grouped_linear_op

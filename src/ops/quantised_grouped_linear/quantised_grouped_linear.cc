@@ -49,8 +49,7 @@ std::optional<Guard> guard(TypeList inputs, const Attributes& attributes, int in
 int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes& attributes, int threads) {
   const ValueType& x = *inputs[kX];
   const Sizes sizes = sizes_of(x.shape, coded_weights(attributes).shape, attributes);
-  return cpu::decoding_matmul_workspace_bytes(product_of_rows(sizes, x.shape[0] * sizes.pairs), x.dtype, x.dtype,
-                                              threads);
+  return workspace_of_rows(sizes, x.shape, x.dtype, x.dtype, threads, cpu::decoding_matmul_workspace_bytes).bytes;
 }
 
 int64_t no_workspace(TypeList, TypeList, const Attributes&) { return 0; }

@@ -22,7 +22,7 @@ constexpr std::chrono::seconds kBetweenFiles{2};
 constexpr const char* kExtension = ".jsonl";
 
 // Returns a number as trackio keeps it: JSON has no infinities, so that they are texts.
-Json number_of(double value) {
+Json tracked_number(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   return value;
@@ -66,7 +66,7 @@ void TrackioRun::begin_step(int64_t step) {
 }
 
 void TrackioRun::add(std::string_view prefix, std::string_view key, double value) {
-  record_["metrics"][fmt::format("{}/{}", prefix, key)] = number_of(value);
+  record_["metrics"][fmt::format("{}/{}", prefix, key)] = tracked_number(value);
   // trackio keeps the first record of an id: a step that is taken again, with the same numbers, is there once.
   record_["log_id"] = fmt::format("{}-{}-{}", info_.id, record_["step"].get<int64_t>(), prefix);
 }

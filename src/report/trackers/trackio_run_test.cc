@@ -1,4 +1,4 @@
-// What the lines hold is what trackio.fragments.metric_record() makes (tests/golden/trackers/trackio.jsonl).
+// Compared with the records that trackio itself makes (tests/golden/trackers/trackio.jsonl).
 #include "report/trackers/trackio_run.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ std::vector<Json> lines_in(const fs::path& folder) {
   return lines;
 }
 
-// What is the same in every run of the same training.
+// Returns the line without what differs from one run to the next.
 Json without_time(Json line) {
   line.erase("timestamp");
   return line;
