@@ -46,10 +46,10 @@ class Check {
       throw input_error(fmt::format("{}: architectures", where_),
                         "expected a model that predicts tokens, got one that scores; use the folder itself");
     }
-    if (config_.quantisation) {
+    if (config_.quantisation && config_.quantisation->format.coding != WeightCoding::kFp8) {
       throw input_error(fmt::format("{}: quantization_config", where_),
-                        "expected a model in f32, f16 or bf16, got quantised weights; export the model that they were "
-                        "made of, or merge an adapter into it first (spillway merge)");
+                        "expected a model in f32, f16, bf16 or fp8, got weights in another quantised format; export "
+                        "the model that they were made of, or merge an adapter into it first (spillway merge)");
     }
   }
 
