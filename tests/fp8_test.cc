@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -206,6 +207,10 @@ TEST_CASE("a model in FP8 is planned, trained, evaluated, asked and exported by 
   CHECK(evaluated["loss"].get<double>() > 0);
   const json planned = json::parse(succeed({"plan", config, "--base_model", base.string(), "--json"}));
   CHECK(planned["fits"] == true);
+  const json table = json::parse(succeed({"plan", "--model", base.string(), "--gpu", "rtx3060-12gb", "--json"}));
+  std::set<std::string> methods;
+  for (const json& row : table["rows"]) methods.insert(row["method"].get<std::string>());
+  CHECK(methods == std::set<std::string>{"full", "lora"});
 }
 
 TEST_CASE("a GGUF file of a model in FP8 is that of the numbers that its codes stand for") {
