@@ -69,7 +69,7 @@ class CachedModel {
 
 TEST_CASE("greedy generation equals that of transformers, alone and beside other prompts") {
   std::vector<std::string> models(std::begin(kTinyModels), std::end(kTinyModels));
-  models.emplace_back("gpt_oss_mxfp4");
+  models.insert(models.end(), {"gpt_oss_mxfp4", "qwen3_fp8", "qwen3_moe_fp8", "ministral3_fp8"});
   for (const std::string& model : models) {
     CAPTURE(model);
     const json golden = json::parse(read_file(kGoldenModels / model / "golden.json", 1 << 20))["greedy"];

@@ -5,18 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/error.h"
 #include "base/temporary_folder.h"
-#include "io/safetensors_writer.h"
+#include "io/safetensors.h"
 #include "model/merge.h"
-#include "model/weights.h"
-#include "tests/support/coded_model.h"
+#include "tests/support/changed_model.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/model_parity.h"
 #include "tests/support/process.h"
@@ -36,73 +33,6 @@ const std::string kGateUp = "model.layers.1.mlp.experts.gate_up_proj";
 
 TinySetup experts_setup(DType dtype) {
   return {.adapter = "adapter_experts", .dtype = dtype, .accumulates = false, .threads = 1};
-}
-
-// Changes a key of a folder's config.json; null removes it.
-void edit_config(const fs::path& folder, const std::string& key, const json& value) {
-  json config = read_json(folder / "config.json");
-  config[key] = value;
-  if (value.is_null()) config.erase(key);
-  write_file(folder / "config.json", config.dump());
-}
-
-// Makes `change` to the tensors of a copy of the model, and returns its folder. Tensors are bytes.
-template <typename Change>
-fs::path changed_copy(const TemporaryFolder& folder, const Change& change) {
-  const fs::path copy = folder.path() / "changed";
-  fs::remove_all(copy);
-  fs::copy(kCodedModel, copy, fs::copy_options::recursive);
-  const SafetensorsFolder files(kCodedModel);
-  std::vector<TensorSpec> specs;
-  std::map<std::string, std::vector<std::byte>> contents;
-  for (const auto& [name, entry] : files.tensors()) {
-    specs.push_back({name, entry.tensor->dtype().value(), entry.tensor->shape});
-    contents[name].resize(static_cast<size_t>(entry.tensor->bytes));
-    files.read_bytes(name, 0, contents[name]);
-  }
-  change(specs, contents);
-  SafetensorsWriter writer(copy / "model.safetensors", specs);
-  for (const TensorSpec& spec : specs) writer.append(spec.name, contents[spec.name].data(), spec.dtype, spec.elems());
-  writer.commit();
-  return copy;
-}
-
-std::string error_of(const fs::path& folder) {
-  try {
-    const ParameterTable parameters = parameters_of(*read_model(folder));
-    const SafetensorsFolder files = open_model_weights(folder, parameters);
-    for (const Parameter& p : parameters)
-      if (p.is_of_model() && p.role == ParameterRole::kExpert) (void)StoredWeight(files, p);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// Writes the dense bf16 model of the weights that a model's codes stand for, those of its files, or those that
-// `storage` makes of its linear layers and experts.
-fs::path write_decoded(const TemporaryFolder& folder, const fs::path& model, const StoragePtr& storage = nullptr) {
-  const fs::path out = folder.path() / "decoded";
-  fs::remove_all(out);
-  fs::copy(model, out, fs::copy_options::recursive);
-  edit_config(out, "quantization_config", nullptr);
-  const SafetensorsFolder files(model);
-  std::vector<TensorSpec> specs;
-  std::map<std::string, std::vector<float>> contents;
-  for (const Parameter& p : parameters_of(*read_model(model))) {
-    if (!p.is_of_model()) continue;
-    std::vector<float> own(static_cast<size_t>(p.shape.elems()));
-    StoredWeight(files, p).read({own.data(), DType::kF32, p.shape}, 0);
-    const bool is_coded = p.role == ParameterRole::kLinear || p.role == ParameterRole::kExpert;
-    if (storage && is_coded) own = encode_tensor(*storage, p.spec(), own).decoded;
-    std::vector<float>& content = contents[p.source.name];
-    if (content.empty()) specs.push_back({p.source.name, DType::kBF16, p.source.shape.dims()});
-    content.insert(content.end(), own.begin(), own.end());
-  }
-  SafetensorsWriter writer(out / "model.safetensors", specs);
-  for (const TensorSpec& spec : specs) writer.append(spec.name, contents[spec.name].data(), DType::kF32, spec.elems());
-  writer.commit();
-  return out;
 }
 
 }  // namespace
@@ -192,35 +122,37 @@ TEST_CASE("factors of experts in mxfp4 are merged as peft merges them, and writt
 
 TEST_CASE("files in mxfp4 that do not fit their config are refused by the tensor's name") {
   const TemporaryFolder folder;
-  CHECK(error_of(kCodedModel).empty());
+  CHECK(error_of_codes(kCodedModel).empty());
   const auto drop = [](auto& specs, const std::string& name) {
     std::erase_if(specs, [&](const TensorSpec& spec) { return spec.name == name; });
   };
-  CHECK(error_of(changed_copy(folder, [&](auto& specs, auto&) {
+  CHECK(error_of_codes(changed_copy(folder, kCodedModel, [&](auto& specs, auto&) {
           drop(specs, kGateUp + "_scales");
         })).find("expected a tensor '" + kGateUp + "_scales', got none of that name") != std::string::npos);
-  const fs::path other_blocks = changed_copy(folder, [&](auto& specs, auto&) {
+  const fs::path other_blocks = changed_copy(folder, kCodedModel, [&](auto& specs, auto&) {
     for (TensorSpec& spec : specs)
       if (spec.name == kGateUp + "_blocks") spec.shape = {4, 128, 2, 8};
   });
-  CHECK(error_of(other_blocks).find("expected '" + kGateUp + "_blocks' of shape [4, 128, 1, 16], got [4, 128, 2, 8]") !=
+  CHECK(error_of_codes(other_blocks)
+            .find("expected '" + kGateUp + "_blocks' of shape [4, 128, 1, 16], got [4, 128, 2, 8]") !=
         std::string::npos);
   for (const uint8_t scale : {uint8_t{253}, uint8_t{255}}) {
-    const fs::path bad = changed_copy(
-        folder, [&](auto&, auto& contents) { contents[kGateUp + "_scales"][70] = static_cast<std::byte>(scale); });
-    CHECK(error_of(bad) ==
+    const fs::path bad = changed_copy(folder, kCodedModel, [&](auto&, auto& contents) {
+      contents[kGateUp + "_scales"][70] = static_cast<std::byte>(scale);
+    });
+    CHECK(error_of_codes(bad) ==
           fmt::format("['{}_scales'] expected scales of at most 252, got {}, which stands for {}; download the file "
                       "again",
                       kGateUp, scale, scale == 255 ? "no number" : "numbers beyond bf16"));
   }
-  const fs::path no_codes = changed_copy(folder, [&](auto& specs, auto&) {
+  const fs::path no_codes = changed_copy(folder, kCodedModel, [&](auto& specs, auto&) {
     std::erase_if(specs, [](const TensorSpec& spec) { return spec.name.ends_with("_blocks"); });
   });
-  CHECK(error_of(no_codes).find("expected experts in mxfp4, as config.json's quantization_config says, got none") !=
-        std::string::npos);
-  const fs::path odd = changed_copy(folder, [](auto&, auto&) {});
+  CHECK(error_of_codes(no_codes).find(
+            "expected experts in mxfp4, as config.json's quantization_config says, got none") != std::string::npos);
+  const fs::path odd = changed_copy(folder, kCodedModel, [](auto&, auto&) {});
   edit_config(odd, "intermediate_size", 40);
-  CHECK(error_of(odd).find("expected rows of a multiple of 32 for mxfp4, got 40") != std::string::npos);
+  CHECK(error_of_codes(odd).find("expected rows of a multiple of 32 for mxfp4, got 40") != std::string::npos);
 }
 
 TEST_CASE("a model in mxfp4 is planned, trained, evaluated and asked by its folder, and written in bf16") {
@@ -287,7 +219,7 @@ TEST_CASE("keys that say of mxfp4 what is not so of the model are refused or nam
   };
   const Finished dense = run({"--model_quantization_config", "Mxfp4Config"});
   CHECK(dense.status == 2);
-  CHECK(dense.err.find("[model_quantization_config] expected a model whose files hold experts in mxfp4, got dense "
+  CHECK(dense.err.find("[model_quantization_config] expected a model whose files hold weights in mxfp4, got dense "
                        "weights; remove the key") != std::string::npos);
   const Finished both = run({"--base_model", kCodedModel.string(), "--load_in_8bit", "true"});
   CHECK(both.status == 2);

@@ -9,8 +9,12 @@ import transformers
 from safetensors.torch import load_file, save_file
 from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
+from golden_training import as_in_files
+
 # The folders for which transformers writes the experts' projections one by one, though those of the hub stack them.
 STACKED_HERE = {"qwen3_5_moe"}
+# Models whose linear layers and experts are FP8 in files: (blocks or None for a scale for each tensor, their scales' dtype).
+FP8 = {"qwen3_fp8": ((8, 16), torch.float32), "qwen3_moe_fp8": ((4, 16), torch.bfloat16), "ministral3_fp8": (None, torch.bfloat16)}
 # Models whose experts are mxfp4 in files; the values of its codes.
 MXFP4 = {"gpt_oss_mxfp4"}
 FP4_VALUES = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, -0.0, -0.5, -1.0, -1.5, -2.0, -3.0, -4.0, -6.0]
@@ -99,6 +103,32 @@ def write_model(folder, spec, seed):
         quantise_experts(folder)
     if folder.name in STACKED_HERE:
         stack_experts(folder)
+    if folder.name in FP8:
+        write_fp8(folder, *FP8[folder.name])
+
+
+def to_fp8(weight, block, dtype):
+    """Codes and scales [rows / block, columns / block] of a weight, or one scale."""
+    rows, columns = block or weight.shape
+    blocks = weight.float().reshape(weight.shape[0] // rows, rows, weight.shape[1] // columns, columns)
+    scales = (blocks.abs().amax((1, 3), keepdim=True) / torch.finfo(torch.float8_e4m3fn).max).to(dtype)
+    codes = (blocks / scales.float()).clamp(-448, 448).to(torch.float8_e4m3fn).reshape(weight.shape)
+    return codes, scales.reshape(weight.shape[0] // rows, weight.shape[1] // columns) if block else scales.reshape(())
+
+
+def write_fp8(folder, block, dtype):
+    tensors = load_file(folder / "model.safetensors")
+    for name in [n for n in tensors if n.endswith("_proj.weight")]:
+        tensors[name], tensors[f"{name}_scale_inv"] = to_fp8(tensors[name], block, dtype)
+        if block is None:
+            tensors[name.removesuffix("weight") + "activation_scale"] = torch.tensor(0.0625, dtype=dtype)
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    path = folder / "config.json"
+    config = json.loads(path.read_text())
+    dense = [n.removesuffix(".weight") for n in tensors if n.endswith(("lm_head.weight", "mlp.gate.weight"))]
+    config["quantization_config"] = {"activation_scheme": "dynamic" if block else "static", "modules_to_not_convert": dense,
+                                     "quant_method": "fp8", "weight_block_size": block}
+    path.write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
 
 
 def to_mxfp4(weight):
@@ -132,6 +162,13 @@ def stack_experts(folder):
         gate, up, down = (torch.stack([kinds[kind][e] for e in sorted(kinds[kind])]) for kind in ("gate_proj", "up_proj", "down_proj"))
         tensors |= {f"{stem}.gate_up_proj": torch.cat([gate, up], 1).contiguous(), f"{stem}.down_proj": down}
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+
+
+def dequantised_fp8(folder):
+    """Returns what transformers makes of the codes of a folder in bf16."""
+    codes = {n.removesuffix("_scale_inv") for n in load_file(folder / "model.safetensors") if n.endswith("_scale_inv")}
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    return {n: t.detach().contiguous() for n, t in as_in_files(model, dict(model.named_parameters())).items() if n in codes}
 
 
 def dequantised(folder, to):

@@ -117,6 +117,15 @@ def model_specs():
                                  head_dim=16, num_local_experts=8, num_experts_per_tok=4, sliding_window=6, swiglu_limit=0.8,
                                  rope_parameters={**yarn, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": False}),
                     torch.bfloat16, None, 5),
+        # FP8 in files: in blocks, and of a mixture; with one scale for each tensor.
+        "qwen3_fp8": (Qwen3Config(**SMALL, num_key_value_heads=2, head_dim=16, rope_parameters=plain), torch.bfloat16, None, 5),
+        "qwen3_moe_fp8": (Qwen3MoeConfig(**SMALL, num_key_value_heads=2, head_dim=12, moe_intermediate_size=16, num_experts=8,
+                                         num_experts_per_tok=3, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[1],
+                                         rope_parameters=plain), torch.bfloat16, None, 5),
+        "ministral3_fp8": (Ministral3Config(**SMALL, num_key_value_heads=2, head_dim=16, sliding_window=None,
+                                            rope_parameters={**yarn, "original_max_position_embeddings": 4, "mscale": 1.0,
+                                                             "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.3}),
+                           torch.bfloat16, None, 5),
         # The experts are mxfp4 in files: two blocks in a row of down_proj, one in the others.
         "gpt_oss_mxfp4": (GptOssConfig(**{**SMALL, "intermediate_size": 64}, num_key_value_heads=2, head_dim=16,
                                        num_local_experts=4, num_experts_per_tok=2, sliding_window=6, swiglu_limit=0.8,

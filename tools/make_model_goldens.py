@@ -18,6 +18,7 @@ of sequences that run one by one, so nothing here depends on padding, packing or
     NAME/golden_eaft.json    for EAFT: the same where it counts by the entropy of the likeliest tokens (axolotl's use_eaft)
     NAME/golden_balance.json    for BALANCED: loss and training with output_router_logits and that router_aux_loss_coef; its
                              "aux_loss" is that of a micro-batch, and its gradient a mean over those of a step (TRL)
+    NAME/golden_dequantised.safetensors    for FP8: what codes stand for, in bf16
     NAME/golden_routes.json    for ROUTED: of each micro-batch, its tokens and the experts of each layer that they reach
     NAME/adapter/            a PEFT folder to start LoRA from
     NAME/adapter_rslora/     the same numbers with use_rslora, for one model
@@ -44,7 +45,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from golden_batches import make_batches
-from golden_model_folders import MXFP4, STACKED_HERE, load, write_model
+from golden_model_folders import FP8, MXFP4, STACKED_HERE, dequantised_fp8, load, write_model
 from golden_model_specs import VOCAB, model_specs
 from golden_rope import rope_goldens
 from golden_training import (as_in_files, check_values, compact, digest, greedy, load_balancing_loss, probability,
@@ -62,7 +63,7 @@ PADDED_SAVED = {"llama2": 71}
 ATTENTION = ["q_proj", "k_proj", "v_proj", "o_proj"]
 LATENT = ["kv_a_proj_with_mqa", "kv_b_proj", "o_proj"]
 # Everything else: PEFT's "all-linear", which means the experts and routers of these mixtures, but not of Qwen2's.
-LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION, "afmoe": ATTENTION,
+LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTENTION, "qwen3_moe_fp8": ATTENTION, "mixtral": ATTENTION, "olmoe": ATTENTION, "glm4_moe": ATTENTION, "minimax_m2": ATTENTION, "afmoe": ATTENTION,
                 "deepseek_v2": ["q_proj", *LATENT], "deepseek_v3": ["q_a_proj", "q_b_proj", *LATENT],
                 "glm4_moe_lite": ["q_a_proj", "q_b_proj", *LATENT], "mistral4": ["q_a_proj", "q_b_proj", *LATENT],
                 # PEFT's all-linear but for dt_proj, whose factors nothing reads.
@@ -72,7 +73,7 @@ LORA_TARGETS = {"llama32": ["q_proj", "v_proj", "down_proj"], "qwen3_moe": ATTEN
                 **dict.fromkeys(("falcon_h1", "falcon_h1_tied"), ["in_proj", *ATTENTION, "gate_proj", "up_proj", "down_proj"]),
                 "nemotron_h_moe": ["in_proj", *ATTENTION, "up_proj", "down_proj", "fc1_latent_proj", "fc2_latent_proj"]}
 # Mixtures with adapters on experts and routers.
-EXPERTS = {"qwen3_moe": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "afmoe": {}, "gpt_oss_mxfp4": {
+EXPERTS = {"qwen3_moe": {}, "qwen3_moe_fp8": {}, "mixtral": {}, "olmoe": {}, "deepseek_v3": {}, "afmoe": {}, "gpt_oss_mxfp4": {
     "targets": ["q_proj", "v_proj"], "parameters": ["mlp.experts.gate_up_proj", "mlp.experts.down_proj", "mlp.router.weight"]},
            "gemma4_moe": {"targets": ["q_proj", "proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj"]},
            "granitemoe": {"targets": ["v_proj"], "parameters": ["experts.gate_up_proj", "experts.down_proj", "router.weight"]},
@@ -228,6 +229,8 @@ def make_goldens(folder, batches, seed):
         weighted_goldens(folder, batches, "eaft", top_entropy)
     if name in BALANCED:
         balance_goldens(folder, batches)
+    if name in FP8:
+        save_file(dequantised_fp8(folder), folder / "golden_dequantised.safetensors")
     if name in ROUTED:
         routes_goldens(folder, batches)
     if name in PADDED:

@@ -90,10 +90,10 @@ struct ModelSettings : ModelKeys {
   bool bf16 = true;                    // frozen weights, working copies and activations; else all is f32
   bool masters = true;                 // bf16 weights that are trained have f32 masters
   std::optional<DType> written_dtype;  // of a model that is trained whole; empty: each weight as its base has it
-  bool dequantize = false;             // weights that are mxfp4 in files are dense in the run
-  bool asks_for_mxfp4 = false;         // a key says that they are mxfp4 in files
-  bool adds_router_loss = false;       // the load-balancing loss has config.json's coefficient, asked for or not
-  double neftune_noise_alpha = 0;      // of the noise on embeddings while weights are trained; 0: none
+  bool dequantize = false;             // weights that are mxfp4 or fp8 in files are dense in the run
+  std::optional<WeightCoding> stored_coding;  // what a key says that they are in files: mxfp4 or fp8
+  bool adds_router_loss = false;              // the load-balancing loss has config.json's coefficient, asked for or not
+  double neftune_noise_alpha = 0;             // of the noise on embeddings while weights are trained; 0: none
   std::optional<QatSettings> qat;
   // In full fine-tuning, what is trained: patterns for the starts of names, perhaps with rows behind them,
   // "^model.embed_tokens.weight$[128:]", as axolotl takes them. Empty: everything.

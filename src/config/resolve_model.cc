@@ -230,7 +230,9 @@ ModelSettings resolve_model(const Resolution& r) {
   model.lisa = resolve_lisa(r);
   check_format(r);
   model.dequantize = r.keys.dequantize;
-  model.asks_for_mxfp4 = r.keys.model_quantization_config == StoredFormat::kMxfp4 && !model.dequantize;
+  const StoredFormat stored = model.dequantize ? StoredFormat::kAny : r.keys.model_quantization_config;
+  if (stored == StoredFormat::kMxfp4) model.stored_coding = WeightCoding::kMxfp4;
+  if (stored == StoredFormat::kFp8) model.stored_coding = WeightCoding::kFp8;
   if (r.keys.adapter == Adapter::kNone) {
     model.unfrozen_parameters = r.keys.unfrozen_parameters;
   } else {

@@ -19,7 +19,7 @@ namespace spillway::config {
 
 enum class Adapter { kNone, kLora, kQlora };
 enum class WeightType { kAuto, kF32, kBf16, kF16 };
-enum class StoredFormat : uint8_t { kAny, kMxfp4 };  // of a base, in its files
+enum class StoredFormat : uint8_t { kAny, kMxfp4, kFp8 };  // of a base, in its files
 enum class Rl { kNone, kDpo, kIpo, kSimpo, kCpo, kOrpo, kKto, kGrpo, kGdpo, kRloo, kOnlineDpo, kPpo };
 enum class AutoBool { kFalse, kTrue, kAuto };
 enum class Bf16 { kFalse, kTrue, kAuto, kFull };

@@ -21,9 +21,8 @@ constexpr Word<Adapter> kAdapters[] = {{"none", Adapter::kNone},
 constexpr Word<WeightCoding> kFourBitCodings[] = {{"nf4", WeightCoding::kNf4}, {"fp4", WeightCoding::kFp4}};
 
 // transformers' quantization_config, by the names of its classes.
-constexpr Word<StoredFormat> kStoredFormats[] = {{"none", StoredFormat::kAny},
-                                                 {"Mxfp4Config", StoredFormat::kMxfp4},
-                                                 {"FineGrainedFP8Config", {}, "weights in FP8 are"}};
+constexpr Word<StoredFormat> kStoredFormats[] = {
+    {"none", StoredFormat::kAny}, {"Mxfp4Config", StoredFormat::kMxfp4}, {"FineGrainedFP8Config", StoredFormat::kFp8}};
 
 // PEFT's init_lora_weights.
 constexpr Word<LoraInit> kLoraInits[] = {{"true", LoraInit{}},

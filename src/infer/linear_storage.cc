@@ -9,7 +9,7 @@
 #include "config/values.h"
 #include "model/lora.h"
 #include "model/quantised/base_format.h"
-#include "model/storages/mxfp4.h"
+#include "model/storages/fp8.h"
 #include "model/storages/quantised.h"
 #include "model/storages/quantised_files.h"
 #include "text/tokenizer/regex.h"
@@ -19,16 +19,20 @@ namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
 
-// Throws InputError if the config says of mxfp4 what is not so of the files.
-void check_mxfp4(const config::ModelSettings& model, const Parameter* coded) {
+// Returns true for weights that only files have in their format, and a run may have dense.
+bool is_of_files(std::string_view storage) {
+  return storage == name_of(WeightCoding::kMxfp4) || storage == name_of(WeightCoding::kFp8);
+}
+
+// Throws InputError if the config says of mxfp4 or fp8 what is not so of the files.
+void check_format(const config::ModelSettings& model, const Parameter* coded) {
   const std::string_view theirs = coded == nullptr ? "dense weights" : coded->source.storage->name();
-  const bool is_mxfp4 = theirs == mxfp4_storage()->name();
-  if (model.asks_for_mxfp4 && !is_mxfp4)
-    throw input_error("model_quantization_config", "expected a model whose files hold experts in mxfp4, got {}; {}",
-                      theirs, "remove the key");
-  if (model.dequantize && coded != nullptr && !is_mxfp4)
-    throw input_error("dequantize", "expected a model whose files hold experts in mxfp4, got {}; remove the key",
-                      theirs);
+  if (model.stored_coding && theirs != name_of(*model.stored_coding))
+    throw input_error("model_quantization_config", "expected a model whose files hold weights in {}, got {}; {}",
+                      name_of(*model.stored_coding), theirs, "remove the key");
+  if (model.dequantize && coded != nullptr && !is_of_files(theirs))
+    throw input_error("dequantize", "expected a model whose files hold weights in mxfp4 or fp8, got {}; {}", theirs,
+                      "remove the key");
 }
 
 // Calls visit(parameter) for the modules that an entry of llm_int8_skip_modules matches, by transformers' rule
@@ -158,7 +162,7 @@ std::optional<LinearStorage> linear_storage(const config::Config& config, const 
   if (has_codes) {
     const std::string_view theirs = coded->source.storage->name();
     const bool has_eight_bits = theirs == name_of(WeightCoding::kInt8);
-    if (coded->source.storage != mxfp4_storage() && has_eight_bits == eight_bits) return {};
+    if (!is_of_files(theirs) && has_eight_bits == eight_bits) return {};
     throw input_error(eight_bits ? "load_in_8bit" : "load_in_4bit",
                       "expected the format that the model's files have, {}, got another; remove the key", theirs);
   }
@@ -185,6 +189,8 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
     notes.emplace_back("ignored: quantize_moe_experts (the model has no experts)");
   if (config.model.dequantize && find_coded(parameters) == nullptr)
     notes.emplace_back("ignored: dequantize (the model's files hold its weights)");
+  if (const Parameter* coded = find_coded(parameters); coded != nullptr && has_input_scales(*coded->source.storage))
+    notes.emplace_back("ignored: scales of inputs in the model's files (inputs are not rounded to FP8)");
   if (std::string note = note_on_experts(parameters); !note.empty()) notes.push_back(std::move(note));
   if (!config.adapter || config.adapter->model_dir.empty()) return notes;
   if (const auto change = find_base_change(config.adapter->model_dir, parameters))
@@ -194,13 +200,12 @@ std::vector<std::string> notes_on_base(const config::Config& config, const Param
 
 void check_base(const config::Config& config, const ParameterTable& parameters) {
   const Parameter* coded = find_coded(parameters);
-  check_mxfp4(config.model, coded);
+  check_format(config.model, coded);
   if (config.adapter || config.model.dequantize || coded == nullptr) return;
-  const bool is_mxfp4 = coded->source.storage == mxfp4_storage();
   throw input_error("base_model",
                     "expected an adapter beside a quantised model, got none; set adapter: lora{}: quantised weights "
                     "are not trained",
-                    is_mxfp4 ? ", or dequantize: true" : "");
+                    is_of_files(coded->source.storage->name()) ? ", or dequantize: true" : "");
 }
 
 }  // namespace spillway::infer

@@ -15,6 +15,7 @@
 #include "model/low_rank_product.h"
 #include "model/quantised/base_format.h"
 #include "model/row_squares.h"
+#include "model/storages/fp8.h"
 #include "model/weights.h"
 #include "model/wrapper_parts.h"
 #include "text/tokenizer.h"
@@ -83,7 +84,8 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
 // `decoded` is the dtype of the weights before they were quantised, if their codes do not say it.
 std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base, DType decoded) {
   std::map<std::string, TensorSpec> specs;
-  for (const auto& [name, entry] : base.tensors()) specs[name] = spec_of_copy(*entry.tensor);
+  for (const auto& [name, entry] : base.tensors())
+    if (!is_of_fp8(base, name)) specs[name] = spec_of_copy(*entry.tensor);
   if (has_score(parameters)) specs.erase("lm_head.weight");
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) {
@@ -180,6 +182,7 @@ MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::op
       base_(open_model_weights(model, parameters_)) {
   if (adapter) adapter_.emplace(open_adapter_weights(*adapter, parameters_, *lora_));
   tensors_ = merged_tensors(parameters_, base_, model_->dtype().value_or(DType::kBF16));
+  warn_of_parts_left_out(base_, parameters_);
 }
 
 bool MergedWeights::copy(const TensorSpec& tensor, SafetensorsFolderWriter& writer) const {

@@ -33,7 +33,8 @@ struct StoragePart {
 struct ParameterTensor {
   std::string name;
   Shape shape;
-  std::optional<DType> dtype;  // empty: any floating dtype
+  std::optional<DType> dtype;           // empty: any floating dtype, or
+  std::string_view foreign_dtype = {};  // that of files which has no DType here, "F8_E4M3"
 };
 
 // The shape of a weight, and the dtype in which the graph computes.

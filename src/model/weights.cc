@@ -24,17 +24,21 @@ std::string and_more(size_t found) { return found > 1 ? fmt::format(" and {} mor
 
 void check_tensor(const SafetensorsFolder::Entry& entry, const ParameterTensor& wanted) {
   const auto& [tensor, file] = entry;
-  const auto& [name, shape, wanted_dtype] = wanted;
+  const auto& [name, shape, wanted_dtype, foreign_dtype] = wanted;
   if (tensor->shape != shape.dims()) {
     throw input_error(file->path().string(),
                       "expected {} of shape {}, got {}; use the weights that belong to this config", quote(name),
                       to_string(shape), tensor->shape_text());
   }
   const std::optional<DType> dtype = tensor->dtype();
-  if (wanted_dtype) {
-    if (dtype == wanted_dtype) return;
+  if (wanted_dtype || !foreign_dtype.empty()) {
+    if (wanted_dtype ? dtype == wanted_dtype : tensor->dtype_name == foreign_dtype) return;
     throw input_error(file->path().string(), "expected {} as {}, got {}; use the weights that belong to this config",
-                      quote(name), name_of(*wanted_dtype), quote(tensor->dtype_name));
+                      quote(name), wanted_dtype ? name_of(*wanted_dtype) : foreign_dtype, quote(tensor->dtype_name));
+  }
+  if (tensor->dtype_name == "F8_E4M3") {
+    throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got F8_E4M3; {}", quote(name),
+                      "restore config.json's quantization_config, if that says which layers have such weights");
   }
   if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
     throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got {}; use a model in one of these",

@@ -4,15 +4,27 @@
 #include <cstddef>
 #include <set>
 
+#include "base/log.h"
 #include "base/sizes.h"
+#include "model/storages/fp8.h"
 
 namespace spillway {
 
 std::vector<TensorSpec> tensors_of_wrapper_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
   std::vector<TensorSpec> result;
   for (const auto& [name, entry] : folder.tensors())
-    if (parameters.is_of_other_part(name)) result.push_back(spec_of_copy(*entry.tensor));
+    if (parameters.is_of_other_part(name) && !is_of_fp8(folder, name)) result.push_back(spec_of_copy(*entry.tensor));
   return result;
+}
+
+void warn_of_parts_left_out(const SafetensorsFolder& folder, const ParameterTable& parameters) {
+  const auto& tensors = folder.tensors();
+  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) {
+    return parameters.is_of_other_part(tensor.first) && is_of_fp8(folder, tensor.first);
+  });
+  if (found != tensors.end())
+    log_warning("{}: weights in FP8 that are not the text model's, such as {}, are not written", folder.path().string(),
+                found->first);
 }
 
 TensorSpec spec_of_copy(const StoredTensor& tensor) {

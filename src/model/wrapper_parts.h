@@ -11,9 +11,12 @@
 
 namespace spillway {
 
-// Returns those of `folder`, in the order of their names; none for a stand-alone model.
+// Returns those of `folder`, in the order of their names; none for a stand-alone model. Weights in FP8 and their scales
+// are none of them: what is written says of no weight that it is FP8.
 [[nodiscard]] std::vector<TensorSpec> tensors_of_wrapper_parts(const SafetensorsFolder& folder,
                                                                const ParameterTable& parameters);
+// Warns where a model is written without weights of other parts.
+void warn_of_parts_left_out(const SafetensorsFolder& folder, const ParameterTable& parameters);
 // Returns the spec with which a tensor is copied unchanged, whatever its dtype.
 [[nodiscard]] TensorSpec spec_of_copy(const StoredTensor& tensor);
 // Copies a tensor, using little memory. REQUIRES: `writer` has its spec_of_copy(), possibly with another floating dtype

@@ -59,7 +59,10 @@ BaseFiles read_base_files(const Job& job, std::span<const int32_t> ends) {
       files.dtypes.emplace(name, entry.tensor->dtype().value_or(DType::kF32));
     const ParameterTable parameters = parameters_of(*job.model);
     for (const Parameter& p : parameters)
-      if (p.source.storage->is_coded()) files.dtypes[p.source.name] = p.source.storage->decoded_dtype(p.spec());
+      if (p.source.storage->is_coded())
+        files.dtypes[p.source.name] =
+            p.source.storage->decoded_dtype({p.shape, job.model->dtype().value_or(DType::kBF16)});
+    warn_of_parts_left_out(weights, parameters);
     files.tensors_of_wrapper_parts = tensors_of_wrapper_parts(weights, parameters);
     if (!files.tensors_of_wrapper_parts.empty()) files.wrapper_parts = std::move(weights);
     if (layout_of(*job.model) == Layout::kDiffusers) files.pipeline = pipeline_parts(base);

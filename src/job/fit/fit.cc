@@ -20,8 +20,10 @@
 namespace spillway {
 namespace {
 
-constexpr std::string_view kFull =
-    "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n";
+constexpr std::string_view kDecode = "dequantize: true\n";
+constexpr std::string_view kDecodedFull =
+    "dequantize: true\nparameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n";
+constexpr std::string_view kFull = kDecodedFull.substr(kDecode.size());
 // The methods of a table: adapters, which are planned sooner, come first.
 constexpr std::array kTextMethods = {
     FitMethod{"lora", "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
@@ -30,6 +32,8 @@ constexpr std::array kTextMethods = {
               "learning_rate: 2e-4\n"},
     FitMethod{"full", kFull},
 };
+// The methods of a model whose files hold codes of their own: nothing is quantised, and what is trained is decoded.
+constexpr std::array kCodedMethods = {kTextMethods[0], FitMethod{"full", kDecodedFull}};
 constexpr std::array kVideoMethods = {
     FitMethod{"lora", "adapter: lora\nlora_r: 32\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 1e-4\n"},
     FitMethod{"full", kFull},
@@ -207,6 +211,11 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
 
 FitFamily fit_family(const std::string& model_folder) {
   const ModelPtr model = read_model(model_folder);
+  const ParameterTable parameters = parameters_of(*model);
+  const bool is_coded = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
+    const std::string_view name = p.source.storage->name();
+    return name == name_of(WeightCoding::kFp8) || name == name_of(WeightCoding::kMxfp4);
+  });
   if (const VideoModel* const video = model->video())
     return {.rows = fmt::format("datasets:\n"
                                 "  - path: latents\n"
@@ -226,7 +235,7 @@ FitFamily fit_family(const std::string& model_folder) {
           .rows_per_step = 8,
           .max_rows = 8,
           .unit = "tokens",
-          .methods = kTextMethods};
+          .methods = is_coded ? std::span<const FitMethod>(kCodedMethods) : kTextMethods};
 }
 
 std::string fit_config(std::string_view base_model, const FitFamily& family, const FitMethod& method,

@@ -19,6 +19,7 @@
 #include "model/decoder/sliding_window.h"
 #include "model/decoder/wrapper.h"
 #include "model/layout.h"
+#include "model/storages/fp8.h"
 #include "model/storages/mxfp4.h"
 #include "model/storages/quantised_files.h"
 #include "ops/rope/rope.h"
@@ -129,6 +130,10 @@ void refuse_unsupported_decoder(const JsonField& json, const Architecture& archi
 // The files say more of it than the config.
 LinearStorage storage_of(const std::filesystem::path& folder, const QuantisationConfig& config) {
   if (config.format.coding == WeightCoding::kMxfp4) return stored_mxfp4(SafetensorsFolder(folder));
+  if (config.format.coding == WeightCoding::kFp8) {
+    if (has_weights(folder)) return stored_fp8(open_weights(folder), config.format);
+    return planned_fp8(config.format, {config.dense_modules.begin(), config.dense_modules.end()});
+  }
   LinearStorage storage = stored_linear_storage(SafetensorsFolder(folder));
   if ((storage.storage->name() == "int8") == config.load_in_4bit) {
     throw input_error((folder / "config.json").string(),

@@ -160,6 +160,7 @@ class Describer {
     const auto convolution = std::find_if(config_.layers.begin(), config_.layers.end(),
                                           [](const DecoderLayer& layer) { return layer.convolution.has_value(); });
     if (convolution != config_.layers.end()) size("shortconv.l_cache", convolution->convolution->taps);
+    add_scan();
     if (delta == config_.layers.end()) return;
     size("ssm.conv_kernel", delta->delta->taps);
     size("ssm.state_size", delta->delta->heads.key_dim);
@@ -171,6 +172,16 @@ class Describer {
     for (const DecoderLayer& layer : config_.layers) has_state.push_back(layer.delta.has_value());
     set("attention.recurrent_layers", std::move(has_state));
     size("full_attention_interval", attention_interval(config_));
+  }
+
+  void add_scan() {
+    const auto found = std::find_if(config_.layers.begin(), config_.layers.end(),
+                                    [](const DecoderLayer& layer) { return layer.scan.has_value(); });
+    if (found == config_.layers.end()) return;
+    size("ssm.conv_kernel", found->scan->taps);
+    size("ssm.inner_size", found->scan->channels);
+    size("ssm.state_size", found->scan->state);
+    size("ssm.time_step_rank", found->scan->step_rank);
   }
 
   void add_mixture() {

@@ -46,10 +46,10 @@ class Check {
       throw input_error(fmt::format("{}: architectures", where_),
                         "expected a model that predicts tokens, got one that scores; use the folder itself");
     }
-    if (config_.quantisation) {
+    if (config_.quantisation && config_.quantisation->format.coding != WeightCoding::kFp8) {
       throw input_error(fmt::format("{}: quantization_config", where_),
-                        "expected a model in f32, f16 or bf16, got quantised weights; export the model that they were "
-                        "made of, or merge an adapter into it first (spillway merge)");
+                        "expected a model in f32, f16, bf16 or fp8, got weights in another quantised format; export "
+                        "the model that they were made of, or merge an adapter into it first (spillway merge)");
     }
   }
 
@@ -86,6 +86,7 @@ class Check {
     const DecoderLayer& layer = nth(config_.layers, index);
     if (layer.convolution && layer.convolution->bias) refuse("conv_bias", "no biases", "some");
     if (layer.delta) layer.delta->heads.rule == ops::StateRule::kAdds ? space(*layer.delta) : delta(*layer.delta);
+    if (layer.scan) scan(*layer.scan);
     if (layer.has_attention) attention(index);
     if (layer.feed_forward.bias && !family_.biases.feed_forward) refuse("mlp_bias", "no biases", "some");
     if (layer.attention.keys_of) keys_of_others(index);
@@ -243,8 +244,15 @@ class Check {
       refuse("mamba_expand", fmt::format("{}", family.expand), "another number");
   }
 
+  void scan(const SelectiveScan& scan) const {
+    if (scan.bias) refuse("mamba_proj_bias", "false", "true");
+    if (!scan.conv_bias) refuse("mamba_conv_bias", "true", "false");
+    if (scan.channels != family_.scan.expand * config_.hidden_size)
+      refuse("mamba_expand", fmt::format("{}", family_.scan.expand), "another number");
+  }
+
   [[nodiscard]] bool turns(int64_t index) const {
-    if (family_.rope.never_turns) return false;
+    if (family_.rope.never_turns || family_.rope.is_absent) return false;
     if (!family_.rope.turning_key.empty()) return nth(config_.layers, index).attention.rope.has_value();
     if (family_.rope.nth_is_still > 0) return (index + 1) % family_.rope.nth_is_still != 0;
     return !family_.rope.turns_in_windows_only || nth(config_.layers, index).attention.window > 0;
@@ -260,7 +268,7 @@ class Check {
     const GgufMixture& family = family_.mixture;
     if (!family.is_there) return;
     if (mixture) return mixture_numbers(*mixture);
-    if (family.may_be_absent) return;
+    if (family.may_be_absent || !family.layers.period.empty()) return;
     if (!family.dense.empty()) {
       const bool is_behind = index > 0 && nth(config_.layers, index - 1).mixture.has_value();
       if (is_behind || index + 1 == std::ssize(config_.layers))

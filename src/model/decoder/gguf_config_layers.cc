@@ -79,6 +79,7 @@ void GgufConfigMaker::add_local_heads() {
 // Layers with a state are those without keys, those that the file lists, or all but every so many.
 void GgufConfigMaker::add_states() {
   if (family_.space.is_there) return add_spaces();
+  if (family_.scan.is_there) return add_scans();
   if (family_.state_type.empty()) return;
   constexpr int64_t kUsualInterval = 4;
   const std::vector<int64_t>* recurrent = find_list("attention.recurrent_layers");
@@ -147,6 +148,38 @@ void GgufConfigMaker::add_spaces() {
   config_[std::string(space.layers)] = std::move(kinds);
 }
 
+void GgufConfigMaker::add_scans() {
+  const GgufScan& scan = family_.scan;
+  const int64_t width = positive("ssm.inner_size"), hidden = config_["hidden_size"].get<int64_t>();
+  if (width != scan.expand * hidden)
+    refuse("ssm.inner_size", fmt::format("{} x embedding_length", scan.expand), fmt::format("{}", width));
+  config_["mamba_expand"] = scan.expand;
+  config_[std::string(scan.state)] = positive("ssm.state_size");
+  config_[std::string(scan.step_rank)] = positive("ssm.time_step_rank");
+  config_[std::string(scan.taps)] = positive("ssm.conv_kernel");
+  config_["mamba_conv_bias"] = true;
+  config_["mamba_proj_bias"] = false;
+  add_every(scan.attention, "keys", [&](int64_t layer) { return has_number("attention.head_count_kv", layer); });
+}
+
+void GgufConfigMaker::add_every(const GgufEvery& every, std::string_view what,
+                                const std::function<bool(int64_t layer)>& has) {
+  const auto layers = config_["num_hidden_layers"].get<int64_t>();
+  const auto next = [&](int64_t layer) {
+    while (layer < layers && !has(layer)) ++layer;
+    return layer;
+  };
+  const int64_t first = next(0), second = next(first + 1);
+  const int64_t period = second < layers ? second - first : layers + 1;
+  for (int64_t layer = 0; layer < layers; ++layer) {
+    if (has(layer) != (layer % period == first))
+      refuse(fmt::format("layers with {}", what), fmt::format("{} apart, from layer {} on", period, first),
+             fmt::format("{} in layer {}", has(layer) ? "some" : "none", layer));
+  }
+  config_[std::string(every.period)] = period;
+  config_[std::string(every.offset)] = first;
+}
+
 bool GgufConfigMaker::has_number(std::string_view key, int64_t layer) const {
   const std::vector<int64_t>* list = find_list(key);
   return list == nullptr ? positive_or_none(key) > 0 : layer < std::ssize(*list) && nth(*list, layer) != 0;
@@ -167,6 +200,11 @@ void GgufConfigMaker::add_mixture() {
     const bool has_experts = experts != nullptr && *experts != 0;
     config_[std::string(mixture.flag)] = has_experts;
     if (!has_experts) return;
+  }
+  if (!mixture.layers.period.empty()) {
+    add_every(mixture.layers, "experts", [&](int64_t layer) {
+      return file_.find_tensor(fmt::format("blk.{}.ffn_gate_inp.weight", layer)) != nullptr;
+    });
   }
   if (mixture.shares_feed_forward) config_["shared_intermediate_size"] = config_["intermediate_size"];
   if (mixture.may_be_absent && positive_or_none("expert_count") == 0) {
@@ -192,7 +230,8 @@ void GgufConfigMaker::add_mixture() {
 
 void GgufConfigMaker::add_routing() {
   const GgufMixture& mixture = family_.mixture;
-  config_[std::string(mixture.norm_key)] = mixture.states_scale ? is_set("expert_weights_norm") : mixture.normalises;
+  if (!mixture.norm_key.empty())
+    config_[std::string(mixture.norm_key)] = mixture.states_scale ? is_set("expert_weights_norm") : mixture.normalises;
   if (mixture.states_groups) {
     config_["n_group"] = positive_or("expert_group_count", 1);
     config_["topk_group"] = positive_or("expert_group_used_count", 1);

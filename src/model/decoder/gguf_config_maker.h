@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -94,6 +95,10 @@ class GgufConfigMaker {
   void add_local_heads();
   void add_states();
   void add_spaces();
+  void add_scans();
+  // Adds the distance of the layers that `has` returns true for, and the first of them. Throws InputError if they are
+  // not at equal distances.
+  void add_every(const GgufEvery& every, std::string_view what, const std::function<bool(int64_t layer)>& has);
   // Returns true if the layer's number, or the one of all layers, is above 0.
   [[nodiscard]] bool has_number(std::string_view key, int64_t layer) const;
   // Returns what config.json calls the layer, in a model with state spaces.

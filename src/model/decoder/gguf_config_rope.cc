@@ -120,6 +120,7 @@ void GgufConfigMaker::add_sections(Json& rope) const {
 }
 
 void GgufConfigMaker::add_rope() {
+  if (family_.rope.is_absent) return;
   const double theta = real_or("rope.freq_base", 10000);
   Json scaled = scaling(theta);
   if (architecture_.rope.is_partial) {

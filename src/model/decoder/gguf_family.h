@@ -67,6 +67,13 @@ struct GgufRope {
   // constant for max_position_embeddings where they do not.
   std::string_view turning_key{};
   bool never_turns = false, always_turns = false;  // metadata say either
+  bool is_absent = false;                          // heads do not turn, and metadata do not speak of it
+};
+
+// Layers at equal distances, by config.json's keys of the distance and of the first one. Metadata have neither: which
+// layers they are, other keys or tensors say. Empty: the family has none.
+struct GgufEvery {
+  std::string_view period{}, offset{};
 };
 
 // The biases that a model may have. `vary`: config.json says whether it has them, else it has those.
@@ -97,8 +104,9 @@ struct GgufMixture {
   bool may_be_absent = false;        // config.json's number of experts may be 0
   bool shares_feed_forward = false;  // a feed-forward beside it is the shared expert
   bool states_one_shared = false;    // metadata have the number of shared experts, 1, beside their width
-  // config.json's keys of what is above: of the factor, of whether weights are normalised, of the shared experts'
-  // count.
+  GgufEvery layers{};                // that have experts; the others have a feed-forward
+  // config.json's keys of what is above: of the factor, of whether weights are normalised (empty: it has none), of the
+  // shared experts' count.
   std::string_view scale_key = "routed_scaling_factor", norm_key = "norm_topk_prob", shared_key = "n_shared_experts";
   std::string_view shared_width_key = "shared_expert_intermediate_size";
 };
@@ -116,6 +124,15 @@ struct GgufSpace {
   std::string_view layers{}, space_kind{}, attention_kind{}, layers_with_attention{};
   std::string_view norm_key{};    // its key that says whether there is a norm; empty: there is one
   bool always_adds_bias = false;  // llama.cpp reads no model whose convolution has none
+};
+
+// Selective scans (Mamba), which layers have in place of attention.
+struct GgufScan {
+  bool is_there = false;
+  int64_t expand = 2;  // mamba_expand; llama.cpp takes no other
+  GgufEvery attention{};
+  // config.json's keys of the sizes of a channel's vector and of what time steps are made of, and of the taps.
+  std::string_view state = "mamba_d_state", step_rank = "mamba_dt_rank", taps = "mamba_d_conv";
 };
 
 struct GgufFamily {
@@ -150,6 +167,7 @@ struct GgufFamily {
   int64_t layers_of_wide_scale = 0;  // but in a model of so many layers by 1 / sqrt(hidden_size / heads)
   GgufMixture mixture{};
   GgufSpace space{};
+  GgufScan scan{};
   GgufRope rope{};
   std::span<const GgufKey> keys{};
   std::span<const GgufCount> counts{};

@@ -105,4 +105,22 @@ void GgufWeightList::add_state_space(const GatedDelta& space) {
   linear("ssm_out", name("out_proj"), hidden, width, false, 0, {scales.output});
 }
 
+void GgufWeightList::add_scan(const SelectiveScan& scan) {
+  const int64_t hidden = config_.hidden_size, channels = scan.channels, state = scan.state, rank = scan.step_rank;
+  const auto name = [&](std::string_view tensor) { return fmt::format("{}.{}", scan.module, tensor); };
+  linear("ssm_in", name("in_proj"), 2 * channels, hidden, false);
+  add("ssm_conv1d.weight", {channels, scan.taps}, {part(name("conv1d.weight"), {channels, 1, scan.taps})}).is_f32 =
+      true;
+  if (scan.conv_bias) add("ssm_conv1d.bias", name("conv1d.bias"), {channels});
+  linear("ssm_x", name("x_proj"), rank + 2 * state, channels, false);
+  norm("ssm_dt_norm", name("dt_layernorm"), rank);
+  norm("ssm_b_norm", name("b_layernorm"), state);
+  norm("ssm_c_norm", name("c_layernorm"), state);
+  linear("ssm_dt", name("dt_proj"), channels, rank, true);
+  GgufWeight& rate = add("ssm_a", name("A_log"), {channels, state});
+  rate.is_rate = rate.is_f32 = true;
+  add("ssm_d", name("D"), {channels});
+  linear("ssm_out", name("out_proj"), hidden, channels, false);
+}
+
 }  // namespace spillway

@@ -36,6 +36,7 @@ class GgufWeightList {
   void add_delta_projections(const GatedDelta& delta);
   void add_projections_by_head(const GatedDelta& delta);
   void add_state_space(const GatedDelta& space);
+  void add_scan(const SelectiveScan& scan);
   // `suffix`: of the shared expert's tensors.
   void add_feed_forward(const FeedForward& mlp, std::string_view suffix);
   // Adds the numbers of xIELU, which are metadata.

@@ -56,6 +56,7 @@ void GgufWeightList::add_layer(const DecoderLayer& layer) {
   if (layer.convolution) add_convolution(*layer.convolution);
   if (layer.delta)
     layer.delta->heads.rule == ops::StateRule::kAdds ? add_state_space(*layer.delta) : add_delta(*layer.delta);
+  if (layer.scan) add_scan(*layer.scan);
   if (layer.has_attention) add_attention(layer.attention);
   norm("post_attention_norm", layer.norms.after_attention, hidden);
   // A layer of one part has one norm.

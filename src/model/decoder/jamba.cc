@@ -39,7 +39,7 @@ void read_jamba(const JsonField& json, DecoderConfig& config) {
   const EachOf attention = read_each_of(json, "attn_layer_period", "attn_layer_offset", {8, 4});
   const EachOf experts = read_each_of(json, "expert_layer_period", "expert_layer_offset", {2, 1});
   const SelectiveScan scan = read_selective_scan(json, config.hidden_size);
-  const bool has_experts = json["num_experts"].integer_or(16, 1, ops::kMaxExperts) > 1;
+  const bool has_experts = json["num_experts"].integer_or(16, 0, ops::kMaxExperts) > 1;
   for (int64_t i = 0; i < std::ssize(config.layers); ++i) {
     DecoderLayer& layer = nth(config.layers, i);
     layer.attention.rope.reset();
@@ -48,6 +48,19 @@ void read_jamba(const JsonField& json, DecoderConfig& config) {
   }
   read_router_training(json, kRouterAuxLossCoef, config);
 }
+
+constexpr GgufFamily kJambaGguf{
+    .name = "jamba",
+    .lists_keys = true,
+    .head_size = GgufHeadSize::kImplied,
+    .heads_fill_rows = true,
+    .mixture = {.is_there = true,
+                .experts = "num_experts",
+                .may_be_absent = true,
+                .layers = {.period = "expert_layer_period", .offset = "expert_layer_offset"},
+                .norm_key = {}},
+    .scan = {.is_there = true, .attention = {.period = "attn_layer_period", .offset = "attn_layer_offset"}},
+    .rope = {.has_base = false, .may_stretch = false, .is_absent = true}};
 
 }  // namespace
 
@@ -59,6 +72,7 @@ const Architecture kJamba{
     .default_pad_token_id = 0,
     .final_norm = "model.final_layernorm",
     .layer = {.norms = {.before_feed_forward = "pre_ff_layernorm"}, .feed_forward = {.module = "feed_forward"}},
-    .read = read_jamba};
+    .read = read_jamba,
+    .gguf = kJambaGguf};
 
 }  // namespace spillway::architectures

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -177,7 +178,7 @@ std::string refusal_of(const std::string& name, const std::string& patch) {
 }  // namespace
 
 TEST_CASE("each family's file has the tensors and the metadata that llama.cpp's converter writes") {
-  REQUIRE(family_goldens().size() == 55);
+  REQUIRE(family_goldens().size() == 56);
   for (const auto& [name, family] : family_goldens().items()) {
     INFO(name);
     const TemporaryFolder folder;
@@ -368,6 +369,9 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
       {"granite4", R"({"mamba_conv_bias": false})", "mamba_conv_bias"},
       {"granite4", R"({"mamba_expand": 1, "mamba_d_head": 8})", "mamba_expand"},
       {"granite4", R"({"time_step_limit": [0.0, 0.5]})", "time_step_limit"},
+      {"jamba", R"({"mamba_expand": 1})", "mamba_expand"},
+      {"jamba", R"({"mamba_conv_bias": false})", "mamba_conv_bias"},
+      {"jamba", R"({"mamba_proj_bias": true})", "mamba_proj_bias"},
       {"falcon_h1_norm", R"({"mamba_norm_before_gate": true})", "mamba_norm_before_gate"},
       {"falcon_h1", R"({"attention_bias": true})", "attention_bias"},
       {"falcon_h1", R"({"tie_word_embeddings": true})", "tie_word_embeddings"},
@@ -382,4 +386,45 @@ TEST_CASE("what a family's file cannot say is refused by the key of config.json"
     INFO(name, " ", patch);
     CHECK(refusal_of(name, patch) == key);
   }
+}
+
+TEST_CASE("a Jamba without experts becomes a folder without them, and layers at unequal distances are refused") {
+  const TemporaryFolder folder;
+  const fs::path file = folder.path() / "x.gguf", back = folder.path() / "back";
+  export_gguf(write_family(folder, family_goldens().at("jamba")), {}, file, in_type("f32"));
+  const std::string bytes = read_file(file, 1 << 20);
+  const auto changed = [&](std::string_view from, std::string_view to) {
+    std::string other = bytes;
+    const size_t at = other.find(from);
+    REQUIRE(at != std::string::npos);
+    other.replace(at, from.size(), to);
+    write_file(folder.path() / "changed.gguf", other);
+    return folder.path() / "changed.gguf";
+  };
+  // Keys in layers 1 and 4 of five; then in layer 2, too.
+  const auto list = [](std::array<int32_t, 5> heads) {
+    return std::string(reinterpret_cast<const char*>(heads.data()), sizeof heads);
+  };
+  CHECK_THROWS_WITH_AS(import_gguf(changed(list({0, 2, 0, 0, 2}), list({0, 2, 2, 0, 2})), back, {}),
+                       doctest::Contains("expected layers with keys 1 apart, from layer 1 on, got some in layer 1"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(import_gguf(changed("blk.3.ffn_gate_inp.weight", "blk.2.ffn_gate_inp.weight"), back, {}),
+                       doctest::Contains("expected"), InputError);
+  CHECK_FALSE(fs::exists(back));
+
+  json family = family_goldens().at("jamba");
+  family["config"]["num_experts"] = 1;
+  json weights = json::object();
+  for (const auto& [name, shape] : family["weights"].items()) {
+    const size_t expert = name.find(".experts.");
+    if (expert == std::string::npos && name.find(".router.") == std::string::npos) weights[name] = shape;
+    if (name.find(".experts.0.") != std::string::npos) weights[std::string(name).erase(expert, 10)] = shape;
+  }
+  family["weights"] = weights;
+  const TemporaryFolder dense;
+  export_gguf(write_family(dense, family), {}, dense.path() / "x.gguf", in_type("f32"));
+  CHECK_FALSE(GgufFile(dense.path() / "x.gguf").metadata().contains("jamba.expert_count"));
+  import_gguf(dense.path() / "x.gguf", dense.path() / "back", {.dtype = DType::kF32});
+  CHECK_NOTHROW(read_model(dense.path() / "back")->check_trains());
+  check_weights(dense.path() / "back", weights);
 }

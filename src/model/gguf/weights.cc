@@ -83,7 +83,7 @@ void GgufWeight::to_gguf(std::span<float> values) const {
   if (shift != 0)
     for (float& value : values) value += shift;
   if (is_rate)
-    for (float& value : values) value = -std::exp(value);
+    for (float& value : values) value = static_cast<float>(-std::exp(double{value}));
 }
 
 void GgufWeight::to_files(std::span<float> values) const {

@@ -133,8 +133,52 @@ TEST_CASE("what a quantization_config leaves out has transformers' defaults") {
   CHECK(four.llm_int8_threshold == 6);
 }
 
+TEST_CASE("the blocks of FP8 are read as the hub's folders say them") {
+  const auto format_of = [](const char* text) { return config_of(text).format; };
+  // DeepSeek-V3, MiniMax-M2, Qwen3-8B-FP8 and Ministral 3.
+  CHECK(format_of(R"({"activation_scheme": "dynamic", "fmt": "e4m3", "quant_method": "fp8",
+                      "weight_block_size": [128, 128]})") == fp8_format(128, 128));
+  const QuantisationConfig minimax = config_of(
+      R"({"activation_scheme": "dynamic", "fmt": "float8_e4m3fn", "quant_method": "fp8", "weight_block_size": [64, 32],
+          "ignored_layers": ["gate", "lm_head"]})");
+  CHECK(minimax.format == fp8_format(64, 32));
+  CHECK(minimax.dense_modules == std::vector<std::string>{"gate", "lm_head"});
+  CHECK(format_of(R"({"quant_method": "fp8", "modules_to_not_convert": ["lm_head"]})") == fp8_format(128, 128));
+  CHECK(format_of(R"({"activation_scheme": "static", "dequantize": false, "quant_method": "fp8",
+                      "weight_block_size": null})") == fp8_format(1, 0));
+  // GLM-4.5-FP8.
+  constexpr std::string_view kGlm =
+      R"({"config_groups": {"group_0": {"input_activations": {"dynamic": true, "num_bits": 8, "strategy": "token",
+          "type": "float"}, "output_activations": null, "targets": ["Linear"], "weights": {"dynamic": false, "num_bits": 8,
+          "strategy": "channel", "symmetric": true, "type": "float"}}}, "format": "float-quantized",
+          "ignore": ["lm_head", "model.layers.0.mlp.gate"], "kv_cache_scheme": null,
+          "quant_method": "compressed-tensors", "quantization_status": "compressed"})";
+  const QuantisationConfig glm = config_of(std::string(kGlm));
+  CHECK(glm.format == fp8_format(1, 0));
+  CHECK(glm.dense_modules == std::vector<std::string>{"lm_head", "model.layers.0.mlp.gate"});
+  const auto weights = [&](const char* key, const nlohmann::json& value) {
+    nlohmann::json json = nlohmann::json::parse(kGlm);
+    json["config_groups"]["group_0"]["weights"][key] = value;
+    return json.dump();
+  };
+  nlohmann::json blocks = nlohmann::json::parse(weights("strategy", "block"));
+  blocks["config_groups"]["group_0"]["weights"]["block_structure"] = {128, 64};
+  CHECK(format_of(blocks.dump().c_str()) == fp8_format(128, 64));
+  CHECK(quantisation_error(weights("num_bits", 4)).find("num_bits") != std::string::npos);
+  CHECK(quantisation_error(weights("type", "int")).find("int") != std::string::npos);
+  CHECK(quantisation_error(weights("strategy", "group")).find("group") != std::string::npos);
+  CHECK(quantisation_error(weights("strategy", "block")).find("block_structure") != std::string::npos);
+  CHECK(quantisation_error(changed(kGlm, "format", "pack-quantized")).find("pack-quantized") != std::string::npos);
+  CHECK(quantisation_error(changed(kGlm, "config_groups", nlohmann::json::object())) != "");
+  CHECK(quantisation_error(R"({"quant_method": "fp8", "weight_block_size": [128]})") != "");
+  CHECK(quantisation_error(R"({"quant_method": "fp8", "weight_block_size": [0, 128]})") != "");
+  CHECK(quantisation_error(R"({"quant_method": "fp8", "activation_scheme": "none"})").find("none") !=
+        std::string::npos);
+  CHECK(quantisation_error(R"({"quant_method": "fp8", "expert_dtype": "fp4"})").find("fp4") != std::string::npos);
+}
+
 TEST_CASE("other methods are refused by name, and so is what contradicts itself") {
-  for (const char* method : {"gptq", "awq", "hqq", "compressed-tensors", "fp8"})
+  for (const char* method : {"gptq", "awq", "hqq", "compressed-tensors", "fbgemm_fp8"})
     CHECK(quantisation_error(changed(kConfig, "quant_method", method)).find(method) != std::string::npos);
   CHECK(quantisation_error(R"({"bits": 4})") != "");
   CHECK(quantisation_error(changed(kConfig, "load_in_8bit", true)) != "");

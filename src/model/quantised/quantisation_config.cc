@@ -26,7 +26,57 @@ void check_method(const JsonField& json) {
   const JsonField method = json["quant_method"];
   const bool is_unnamed = method.is_null() && (json.has("load_in_4bit") || json.has("load_in_8bit"));
   if (is_unnamed || method.string_or("") == kMethod) return;
-  throw method.bad("bitsandbytes or mxfp4", "use the unquantised model, or one that bitsandbytes has quantised");
+  throw method.bad("bitsandbytes, mxfp4, fp8 or compressed-tensors",
+                   "use the unquantised model, or one that bitsandbytes has quantised");
+}
+
+constexpr int64_t kMaxBlock = int64_t{1} << 20;
+
+QuantisedFormat blocks_of(const JsonField& field) {
+  const std::vector<int64_t> block = field.integers(1, kMaxBlock);
+  if (block.size() != 2) throw field.bad("the rows and columns of a block", "correct the list");
+  return fp8_format(block[0], block[1]);
+}
+
+std::string_view name_of_list(const JsonField& json, std::string_view name, std::string_view other) {
+  return json[name].is_null() ? other : name;
+}
+
+// FineGrainedFP8Config. Scales of inputs (activation_scheme: static) are for products of codes.
+QuantisationConfig parse_fp8(const JsonField& json) {
+  constexpr std::array<std::string_view, 2> kSchemes = {"dynamic", "static"};
+  constexpr std::array<std::string_view, 1> kExpertTypes = {"fp8"};
+  (void)one_of(json["activation_scheme"], "dynamic", kSchemes);
+  (void)one_of(json["expert_dtype"], "fp8", kExpertTypes);
+  const JsonField block = json["weight_block_size"];
+  const QuantisedFormat missing = json.has("weight_block_size") ? fp8_format(1, 0) : fp8_format(128, 128);
+  return {.format = block.is_null() ? missing : blocks_of(block),
+          .dense_modules = json[name_of_list(json, "modules_to_not_convert", "ignored_layers")].strings_or_none()};
+}
+
+// The weights of a group of compressed-tensors' config.
+QuantisedFormat fp8_group(const JsonField& weights) {
+  constexpr std::array<std::string_view, 1> kTypes = {"float"};
+  constexpr std::array<std::string_view, 3> kStrategies = {"tensor", "channel", "block"};
+  (void)one_of(weights["type"], "", kTypes);
+  (void)weights["num_bits"].integer(8, 8);
+  const bool has_blocks = one_of(weights["strategy"], "", kStrategies) == kStrategies[2];
+  return has_blocks ? blocks_of(weights["block_structure"]) : fp8_format(1, 0);
+}
+
+QuantisationConfig parse_compressed_tensors(const JsonField& json) {
+  if (json["format"].string_or("") != "float-quantized") {
+    throw json["format"].bad("float-quantized of quant_method compressed-tensors",
+                             "use the unquantised model, or one that bitsandbytes has quantised");
+  }
+  std::optional<QuantisedFormat> format;
+  for (const auto& [name, group] : json["config_groups"].members()) {
+    const QuantisedFormat own = fp8_group(group["weights"]);
+    if (format && *format != own) throw group.bad("all groups in blocks of one size", "quantise all layers alike");
+    format = own;
+  }
+  if (!format) throw json["config_groups"].bad("a group of weights", "download the file again");
+  return {.format = *format, .dense_modules = json["ignore"].strings_or_none()};
 }
 
 // The dtypes of torch that bitsandbytes packs codes in or computes with.
@@ -37,7 +87,10 @@ constexpr std::array<std::string_view, 2> kCodeTypes = {"fp4", "nf4"};
 }  // namespace
 
 QuantisationConfig parse_quantisation_config(const JsonField& json) {
-  if (json["quant_method"].string_or("") == name_of(WeightCoding::kMxfp4)) return {.format = kMxfp4Format};
+  const std::string fp_method = json["quant_method"].string_or("");
+  if (fp_method == name_of(WeightCoding::kMxfp4)) return {.format = kMxfp4Format};
+  if (fp_method == name_of(WeightCoding::kFp8)) return parse_fp8(json);
+  if (fp_method == "compressed-tensors") return parse_compressed_tensors(json);
   check_method(json);
   const bool four = json["load_in_4bit"].boolean_or(false), eight = json["load_in_8bit"].boolean_or(false);
   if (four == eight)

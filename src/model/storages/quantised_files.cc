@@ -8,7 +8,7 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "model/quantised/quantised_tensors.h"
-#include "model/storages/quantised.h"
+#include "model/storages/stored_codes.h"
 
 namespace spillway {
 namespace {
@@ -19,14 +19,12 @@ QuantisedFormat format_of(const QuantisedTensor& tensor) {
   return {.coding = WeightCoding::kInt8, .double_quant = false, .weight_dtype = DType::kF32};
 }
 
-class StoredQuantised final : public Storage {
+class StoredQuantised final : public StoredCodes {
  public:
   StoredQuantised(const SafetensorsFolder& folder, QuantisedTensors weights)
-      : format_(format_of(weights.begin()->second)),
-        in_graph_(quantised_storage(format_)),
-        weights_(std::move(weights)) {
+      : StoredCodes(format_of(weights.begin()->second)), weights_(std::move(weights)) {
     for (const auto& [name, weight] : weights_) {
-      if (format_of(weight) != format_)
+      if (format_of(weight) != format())
         throw input_error(folder.file_of(name).string(),
                           "expected {} in the format of {}, got another; quantise all alike", quote(name),
                           quote(weights_.begin()->first));
@@ -35,30 +33,8 @@ class StoredQuantised final : public Storage {
     }
   }
 
-  [[nodiscard]] const QuantisedFormat& format() const { return format_; }
-  [[nodiscard]] std::string_view name() const override { return in_graph_->name(); }
-  [[nodiscard]] std::vector<StoragePart> parts(const WeightSpec& weight) const override {
-    return in_graph_->parts(weight);
-  }
-  [[nodiscard]] ValueId linear(Builder& builder, ValueId x, const WeightSpec& weight, std::span<const ValueId> parts,
-                               const ops::LinearOptions& options) const override {
-    return in_graph_->linear(builder, x, weight, parts, options);
-  }
-  [[nodiscard]] ValueId grouped_linear(Builder& builder, ValueId x, ValueId offsets, int64_t pairs_per_token,
-                                       const WeightSpec& weight, std::span<const ValueId> parts,
-                                       const ops::GroupedLinearOptions& options) const override {
-    return in_graph_->grouped_linear(builder, x, offsets, pairs_per_token, weight, parts, options);
-  }
-  void encode(const std::string& name, const WeightSpec& weight, const Source& source, const Append& append,
-              ThreadPool& pool) const override {
-    in_graph_->encode(name, weight, source, append, pool);
-  }
-  void decode(const WeightSpec& weight, std::span<const TensorView> parts, int64_t first, int64_t rows,
-              float* elements) const override {
-    in_graph_->decode(weight, parts, first, rows, elements);
-  }
   [[nodiscard]] DType decoded_dtype(const WeightSpec& weight) const override {
-    return format_.coding == WeightCoding::kInt8 ? weight.dtype : format_.weight_dtype;
+    return format().coding == WeightCoding::kInt8 ? weight.dtype : format().weight_dtype;
   }
 
   // The parts of the graph first, then what the files have besides.
@@ -116,8 +92,6 @@ class StoredQuantised final : public Storage {
     throw input_error(quote(name), "expected no scale below zero, got one; download the file again");
   }
 
-  QuantisedFormat format_;
-  StoragePtr in_graph_;
   QuantisedTensors weights_;
   std::map<std::string, std::vector<StoredTensor>, std::less<>> tensors_;
 };

@@ -70,17 +70,9 @@ const OpDef kQuantisedGroupedLinear{.name = "quantised_grouped_linear",
 
 ValueId append_product(Builder& builder, std::vector<ValueId> inputs, int64_t pairs, int64_t first, bool transposed,
                        const CodedWeights& weights) {
-  const QuantisedFormat& format = weights.format;
-  return builder.append_one(kQuantisedGroupedLinear, std::move(inputs),
-                            {{"pairs", pairs},
-                             {"first_expert", first},
-                             {"transposed", int64_t{transposed}},
-                             {"rows", weights.shape[0]},
-                             {"columns", weights.shape[1]},
-                             {"coding", static_cast<int64_t>(format.coding)},
-                             {"block_size", format.block_size},
-                             {"double_quant", int64_t{format.double_quant}},
-                             {"weight_dtype", static_cast<int64_t>(format.weight_dtype)}});
+  Attributes attributes{{"pairs", pairs}, {"first_expert", first}, {"transposed", int64_t{transposed}}};
+  add_weight(attributes, weights.format, weights.shape[0], weights.shape[1]);
+  return builder.append_one(kQuantisedGroupedLinear, std::move(inputs), std::move(attributes));
 }
 
 void vjp(VjpContext& context) {

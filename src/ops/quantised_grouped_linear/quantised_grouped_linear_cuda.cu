@@ -40,23 +40,22 @@ struct FourBitWeights {
 };
 
 template <typename X>
-struct Int8Weights {
-  DType weight_dtype;
-  int64_t row_elems;
-  const int8_t* codes[kLaunchExperts];
+struct EightBitWeights {
+  EightBitCodes format;
+  const uint8_t* codes[kLaunchExperts];
   const float* scales[kLaunchExperts];
 
   struct Decoded {
-    const Int8Weights& weights;
+    const EightBitWeights& weights;
     int64_t expert;
     __device__ float operator[](int64_t at) const {
-      const float scale = weights.scales[expert][at / weights.row_elems];
-      return to_float(cuda::from_float<X>(int8_element(weights.weight_dtype, weights.codes[expert][at], scale)));
+      const float element = weights.format.element(weights.codes[expert], weights.scales[expert], at);
+      return to_float(cuda::from_float<X>(element));
     }
   };
   void put(const KernelArgs& args, int64_t expert, int64_t to) {
     const QuantisedWeight weight = coded_weights(args.attributes).weight_of(args, expert);
-    codes[to] = static_cast<const int8_t*>(weight.codes);
+    codes[to] = static_cast<const uint8_t*>(weight.codes);
     scales[to] = static_cast<const float*>(weight.scales);
   }
   __device__ TileOperand<Decoded> columns(int64_t expert, const Sizes& sizes) const {
@@ -71,8 +70,8 @@ void quantised_grouped_linear_cuda(const KernelArgs& args) {
   const Sizes sizes = sizes_of(args.inputs[kX].shape, weights.shape, args.attributes);
   const int64_t experts = weights.experts(std::ssize(args.inputs));
   with_real(args.inputs[kX].dtype, [&]<typename X>(X*) {
-    if (weights.format.coding == WeightCoding::kInt8) {
-      const Int8Weights<X> empty{.weight_dtype = weights.format.weight_dtype, .row_elems = weights.shape[1]};
+    if (is_eight_bit(weights.format.coding)) {
+      const EightBitWeights<X> empty{.format = EightBitCodes(weights.weight_of(args, 0))};
       launch_products<X>(args, sizes, experts, empty);
     } else {
       const FourBitWeights<X> empty{.format = FourBitCodes(weights.weight_of(args, 0))};

@@ -44,7 +44,8 @@ std::vector<CodedExperts> coded_cases() {
   for (const QuantisedFormat& format : {QuantisedFormat{WeightCoding::kNf4, 64, true, DType::kBF16},
                                         {WeightCoding::kFp4, 32, false, DType::kF16},
                                         {WeightCoding::kInt8, 64, false, DType::kF32},
-                                        kMxfp4Format})
+                                        kMxfp4Format,
+                                        fp8_format(16, 8)})
     for (const DType dtype : {DType::kF32, DType::kBF16})
       for (const bool are_in_by_out : {false, true})
         result.push_back({.dtype = dtype, .format = format, .are_in_by_out = are_in_by_out});

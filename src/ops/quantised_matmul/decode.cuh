@@ -58,9 +58,27 @@ struct FourBitCodes {
   float values[16], nested_values[256];
 };
 
-// Returns the element of a code of 8 bits in a row with `scale`.
-__device__ inline float int8_element(DType weight_dtype, int8_t code, float scale) {
-  return rounded_to(weight_dtype, static_cast<float>(code) * (scale * (1.0f / 127.0f)));
-}
+// The elements of weights in 8 bits. A kernel has it among its arguments.
+struct EightBitCodes {
+  explicit EightBitCodes(const QuantisedWeight& weight)
+      : is_fp8(weight.format.coding == WeightCoding::kFp8),
+        weight_dtype(weight.format.weight_dtype),
+        columns(weight.columns),
+        block_rows(weight.format.block_rows),
+        block_columns(weight.format.block_columns == 0 ? weight.columns : weight.format.block_columns),
+        across(fp8_scale_columns(weight.format, weight.columns)) {}
+
+  // Returns element `at` of the flat weight.
+  __device__ float element(const uint8_t* codes, const float* scales, int64_t at) const {
+    const float scale = scales[at / columns / block_rows * across + at % columns / block_columns];
+    if (is_fp8) return rounded_product(e4m3_number(codes[at]), scale);
+    const auto code = static_cast<float>(static_cast<int8_t>(codes[at]));
+    return rounded_to(weight_dtype, rounded_product(code, rounded_product(scale, 1.0f / 127.0f)));
+  }
+
+  bool is_fp8;
+  DType weight_dtype;
+  int64_t columns, block_rows, block_columns, across;  // the last: scales of a row
+};
 
 }  // namespace spillway::ops::cuda_decode

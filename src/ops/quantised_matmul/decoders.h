@@ -9,7 +9,7 @@ namespace spillway::ops {
 // product that widens bf16 gets f32 numbers that bf16 can hold.
 using DecodeFunction = void(const QuantisedWeight& weight, const cpu::MatrixRange& range, DType elements, DType dtype,
                             int64_t stride, void* out);
-DecodeFunction decode_four_bit, decode_int8;
+DecodeFunction decode_four_bit, decode_eight_bit;
 
 inline constexpr float kInt8Step = 1.0f / 127.0f;  // the step of an i8, as a share of a row's scale
 

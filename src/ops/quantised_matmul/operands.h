@@ -15,6 +15,8 @@ enum Input : int { kX, kAddend, kBias, kTailA, kTailB, kParts };  // the parts a
 
 namespace spillway::ops {
 
+// The constants of an operation that say its weight's format and shape, and the format that they say.
+void add_weight(Attributes& attributes, const QuantisedFormat& format, int64_t rows, int64_t columns);
 [[nodiscard]] QuantisedFormat quantised_format(const Attributes& attributes);
 [[nodiscard]] QuantisedWeight weight_of(const KernelArgs& args);
 

@@ -16,11 +16,24 @@ namespace spillway::ops {
 
 SPILLWAY_OPTIONAL_KERNEL void quantised_matmul_cuda(const KernelArgs& args);
 
+void add_weight(Attributes& attributes, const QuantisedFormat& format, int64_t rows, int64_t columns) {
+  attributes.add("rows", rows);
+  attributes.add("columns", columns);
+  attributes.add("coding", static_cast<int64_t>(format.coding));
+  attributes.add("block_size", format.block_size);
+  attributes.add("double_quant", int64_t{format.double_quant});
+  attributes.add("weight_dtype", static_cast<int64_t>(format.weight_dtype));
+  attributes.add("block_rows", format.block_rows);
+  attributes.add("block_columns", format.block_columns);
+}
+
 QuantisedFormat quantised_format(const Attributes& attributes) {
   return {.coding = static_cast<WeightCoding>(attributes.integer("coding")),
           .block_size = attributes.integer("block_size"),
           .double_quant = attributes.integer("double_quant") != 0,
-          .weight_dtype = static_cast<DType>(attributes.integer("weight_dtype"))};
+          .weight_dtype = static_cast<DType>(attributes.integer("weight_dtype")),
+          .block_rows = attributes.integer("block_rows"),
+          .block_columns = attributes.integer("block_columns")};
 }
 
 QuantisedWeight weight_of(const KernelArgs& args) {
@@ -60,6 +73,11 @@ void expect_format(const QuantisedFormat& format) {
   if (!is_four_bit_block_size(format.block_size)) {
     throw input_error("quantised_matmul", "expected blocks of a power of two from 32 to 4096, got {}; quantise again",
                       format.block_size);
+  }
+  if (format.block_rows < 1 || format.block_columns < 0 ||
+      (format.coding == WeightCoding::kFp8 && format.weight_dtype != DType::kF32)) {
+    throw input_error("quantised_matmul", "expected blocks of {} rows, of FP8 in f32, got {} of {}; quantise again",
+                      "one or more", format.block_rows, name_of(format.weight_dtype));
   }
   if (!is_real(format.weight_dtype) && format.weight_dtype != DType::kF16) {
     throw input_error("quantised_matmul", "expected a weight of f32, bf16 or f16, got {}; quantise again",
@@ -150,19 +168,13 @@ ValueId quantised_matmul(Builder& builder, ValueId x, const QuantisedOperand& we
                          const QuantisedMatmulOptions& options) {
   std::vector<ValueId> inputs = {x, options.addend, options.bias, options.tail.a, options.tail.b};
   inputs.insert(inputs.end(), weight.parts.begin(), weight.parts.end());
-  const QuantisedFormat& format = weight.format;
-  return builder.append(quantised_matmul_op::kQuantisedMatmul, inputs,
-                        {{"rows", weight.rows},
-                         {"columns", weight.columns},
-                         {"coding", static_cast<int64_t>(format.coding)},
-                         {"block_size", format.block_size},
-                         {"double_quant", int64_t{format.double_quant}},
-                         {"weight_dtype", static_cast<int64_t>(format.weight_dtype)},
-                         {"transpose_a", int64_t{0}},
-                         {"transpose_b", int64_t{options.transpose}},
-                         {"alpha", options.alpha},
-                         {"tail_alpha", options.tail.alpha},
-                         {"dtype", static_cast<int64_t>(options.out_dtype.value_or(builder.type(x).dtype))}})[0];
+  Attributes attributes{{"transpose_a", int64_t{0}},
+                        {"transpose_b", int64_t{options.transpose}},
+                        {"alpha", options.alpha},
+                        {"tail_alpha", options.tail.alpha},
+                        {"dtype", static_cast<int64_t>(options.out_dtype.value_or(builder.type(x).dtype))}};
+  add_weight(attributes, weight.format, weight.rows, weight.columns);
+  return builder.append_one(quantised_matmul_op::kQuantisedMatmul, inputs, std::move(attributes));
 }
 
 }  // namespace spillway::ops

@@ -38,20 +38,16 @@ struct DecodeFourBit {
 };
 
 template <typename T>
-struct DecodeInt8 {
+struct DecodeEightBit {
   static constexpr int kWidth = cuda::kVector<T>;
-  const int8_t* codes;
+  EightBitCodes format;
+  const uint8_t* codes;
   const float* scales;
   T* out;
-  int64_t columns;
-  DType weight_dtype;
 
   __device__ void operator()(cuda::Span<kWidth> span) const {
     cuda::Floats<kWidth> values;
-    for (int i = 0; i < kWidth; ++i) {
-      const int64_t at = span.begin + i;
-      values[i] = i < span.count ? int8_element(weight_dtype, codes[at], scales[at / columns]) : 0.0f;
-    }
+    for (int i = 0; i < kWidth; ++i) values[i] = i < span.count ? format.element(codes, scales, span.begin + i) : 0.0f;
     cuda::store(values, out, span);
   }
 };
@@ -67,12 +63,11 @@ void decode_four_bit(const QuantisedWeight& weight, T* out, void* stream) {
 }
 
 template <typename T>
-void decode_int8(const QuantisedWeight& weight, T* out, void* stream) {
-  const DecodeInt8<T> body{.codes = static_cast<const int8_t*>(weight.codes),
-                           .scales = static_cast<const float*>(weight.scales),
-                           .out = out,
-                           .columns = weight.columns,
-                           .weight_dtype = weight.format.weight_dtype};
+void decode_eight_bit(const QuantisedWeight& weight, T* out, void* stream) {
+  const DecodeEightBit<T> body{.format = EightBitCodes(weight),
+                               .codes = static_cast<const uint8_t*>(weight.codes),
+                               .scales = static_cast<const float*>(weight.scales),
+                               .out = out};
   cuda::map(weight.rows * weight.columns, body, stream);
 }
 
@@ -83,8 +78,8 @@ void quantised_matmul_cuda(const KernelArgs& args) {
   const QuantisedWeight weight = weight_of(args);
   with_real(x.dtype, [&]<typename T>(T*) {
     T* const out = reinterpret_cast<T*>(args.workspace);
-    if (weight.format.coding == WeightCoding::kInt8) {
-      decode_int8(weight, out, args.stream);
+    if (is_eight_bit(weight.format.coding)) {
+      decode_eight_bit(weight, out, args.stream);
     } else {
       decode_four_bit(weight, out, args.stream);
     }

@@ -29,6 +29,8 @@ std::vector<QuantisedFormat> all_formats() {
     result.push_back({WeightCoding::kInt8, 64, false, dtype});
   }
   result.push_back(kMxfp4Format);
+  for (const QuantisedFormat& format : {fp8_format(1, 0), fp8_format(16, 32), fp8_format(7, 40)})
+    result.push_back(format);
   return result;
 }
 
@@ -37,7 +39,9 @@ std::vector<QuantisedFormat> some_formats() {
   return {{WeightCoding::kNf4, 64, true, DType::kBF16},
           {WeightCoding::kFp4, 32, false, DType::kF16},
           {WeightCoding::kInt8, 64, false, DType::kF32},
-          kMxfp4Format};
+          kMxfp4Format,
+          fp8_format(1, 0),
+          fp8_format(8, 16)};
 }
 
 // Returns the paths: a CPU without dot products of bf16 widens it, and so may one that has them.

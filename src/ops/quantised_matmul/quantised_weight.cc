@@ -10,7 +10,7 @@ namespace spillway::ops {
 namespace {
 
 DecodeFunction& decoder_for(const QuantisedWeight& weight) {
-  return weight.format.coding == WeightCoding::kInt8 ? decode_int8 : decode_four_bit;
+  return is_eight_bit(weight.format.coding) ? decode_eight_bit : decode_four_bit;
 }
 
 bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
@@ -28,10 +28,12 @@ bool row_scales(const void* coded, int64_t row, int64_t rows, float* out) {
   return normal;
 }
 
-// Returns none for elements of f16, which are rounded twice, unlike in products of few rows, and for MXFP4, whose codes
-// are in another order.
+// Returns none for elements of f16, which are rounded twice, unlike in products of few rows, for MXFP4, whose codes are
+// in another order, and for FP8, whose codes are numbers of neither a table nor i8.
 cpu::CodedRows coded_rows(const QuantisedWeight& weight) {
-  if (weight.format.weight_dtype == DType::kF16 || weight.format.coding == WeightCoding::kMxfp4) return {};
+  const WeightCoding coding = weight.format.coding;
+  if (weight.format.weight_dtype == DType::kF16 || coding == WeightCoding::kMxfp4 || coding == WeightCoding::kFp8)
+    return {};
   const bool is_int8 = weight.format.coding == WeightCoding::kInt8;
   return {.codes = weight.codes,
           .table = is_int8                                      ? nullptr
@@ -46,6 +48,10 @@ cpu::CodedRows coded_rows(const QuantisedWeight& weight) {
 
 std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns) {
   if (format.coding == WeightCoding::kInt8) return {{DType::kI8, {rows, columns}}, {DType::kF32, {rows}}};
+  if (format.coding == WeightCoding::kFp8) {
+    const Shape blocks = {fp8_scale_rows(format, rows), fp8_scale_columns(format, columns)};
+    return {{DType::kU8, {rows, columns}}, {DType::kF32, blocks}};
+  }
   const int64_t elems = rows * columns, blocks = four_bit_blocks(elems, format.block_size);
   const ValueType codes{DType::kU8, {four_bit_code_bytes(elems)}};
   if (format.coding == WeightCoding::kMxfp4) return {codes, {DType::kU8, {blocks}}};

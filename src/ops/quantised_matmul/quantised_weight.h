@@ -19,8 +19,10 @@ namespace spillway::ops {
 //   4 bits            codes [n / 2], scales f32 [blocks]
 //   8 bits            codes [rows, columns], scales f32 [rows]: bitsandbytes' SCB
 //   MXFP4             codes [n / 2], the first of a byte in the low half, scales u8 [blocks]
+//   FP8               codes u8 [rows, columns], scales f32 [blocks down, blocks across]
 // Divisions round up. A block's scale is kDynamicSigned[code] * nested scale + offset, that of MXFP4 2^(byte - 127); an
-// element is table[code] * scale, for 8 bits code * (scale / 127); each operation rounds.
+// element is table[code] * scale, for 8 bits code * (scale / 127), for FP8 the code's number * scale; each operation
+// rounds.
 [[nodiscard]] std::vector<ValueType> quantised_parts(const QuantisedFormat& format, int64_t rows, int64_t columns);
 
 // The weight as kernels see it.

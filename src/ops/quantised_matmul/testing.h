@@ -32,9 +32,14 @@ struct CodedWeight {
         parts.push_back({types[i], rounded(scales, DType::kF32), false});
       } else {
         const bool are_powers = format.coding == WeightCoding::kMxfp4 && i == 1;
+        const bool are_e4m3 = format.coding == WeightCoding::kFp8;
         Numbers codes = random_integers(elems, seed + i, are_powers ? 6 : types[i].dtype == DType::kI8 ? 255 : 256);
         if (types[i].dtype == DType::kI8)
           for (double& code : codes) code -= 127;
+        if (are_e4m3) {
+          for (double& code : codes)
+            if (code == 127 || code == 255) code -= 1;  // NaN
+        }
         if (are_powers)
           for (double& code : codes) code += std::max(0.0, 118 + std::floor(std::log2(scale_unit)));
         parts.push_back({types[i], codes, false});
@@ -50,6 +55,7 @@ struct CodedWeight {
       const float step = number(1, i / columns) * (1.0f / 127.0f);
       return number(0, i) * step;
     }
+    if (format.coding == WeightCoding::kFp8) return e4m3_element(i);
     const int64_t block = i / format.block_size;
     float scale = number(1, block);
     if (format.coding == WeightCoding::kMxfp4) return mxfp4_element(i, std::ldexp(1.0f, static_cast<int>(scale) - 127));
@@ -62,6 +68,14 @@ struct CodedWeight {
     return table[i % 2 == 0 ? pair >> 4 : pair & 15] * scale;
   }
 
+  // E4M3: four bits of exponent, biased by seven, and three of more; an exponent of zero is that of one without its 1.
+  [[nodiscard]] float e4m3_element(int64_t i) const {
+    const auto code = static_cast<int>(number(0, i)), exponent = code >> 3 & 15, fraction = code & 7;
+    const double size = std::ldexp(exponent == 0 ? fraction : 8 + fraction, std::max(exponent, 1) - 10);
+    const int64_t width = format.block_columns == 0 ? columns : format.block_columns;
+    const int64_t block = i / columns / format.block_rows * div_ceil(columns, width) + i % columns / width;
+    return static_cast<float>((code & 128) != 0 ? -size : size) * number(1, block);
+  }
   [[nodiscard]] float mxfp4_element(int64_t i, float scale) const {
     const auto pair = static_cast<unsigned>(number(0, i / 2)), code = i % 2 == 0 ? pair & 15 : pair >> 4;
     const auto exponent = static_cast<int>(code >> 1 & 3);
