@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/index.h"
+#include "dist/rank_errors.h"
 #include "train/rank_text.h"
 
 namespace spillway::train {
@@ -65,6 +66,10 @@ int Ranks::neighbours_on_a_host() const {
 
 std::string Ranks::name_of(int rank) const { return fmt::format("rank {} on {}", rank, peers_->host(rank)); }
 
+std::string Ranks::own_message(std::string_view message) const {
+  return are_several() ? message_of_rank(rank(), peers_->host(rank()), message) : std::string(message);
+}
+
 std::span<const std::string> Ranks::exchange(const std::function<std::string()>& body) {
   if (!are_several()) {
     texts_.assign(1, body());
@@ -82,7 +87,7 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
                                    [](const std::string& one) { return outcome_of(one) != Outcome::kDone; });
   if (failed == messages.end()) return texts_;
   const auto rank = static_cast<int>(failed - messages.begin());
-  failure_ = message_of(rank, nth(texts_, rank));
+  failure_ = message_of_rank(rank, peers_->host(rank), nth(texts_, rank));
   if (outcome_of(*failed) == Outcome::kInputWrong) throw InputError(failure_);
   throw MachineError(failure_);
 }
@@ -97,13 +102,6 @@ void Ranks::check_whole(std::span<const std::string> messages, const std::string
   if (outcome_of(own) == Outcome::kInputWrong) throw InputError(text);
   if (outcome_of(own) == Outcome::kMachineFailed) throw MachineError(text);
   throw machine_error("NCCL", "expected all ranks in an exchange, got one whose GPU has given up; see what it said");
-}
-
-// Puts the rank into the brackets of "[where] expected ...".
-std::string Ranks::message_of(int rank, std::string_view message) const {
-  if (rank == 0) return std::string(message);
-  if (message.starts_with('[')) return fmt::format("[{}: {}", name_of(rank), message.substr(1));
-  return fmt::format("[{}] {}", name_of(rank), message);
 }
 
 std::string Ranks::of_first(const std::function<std::string()>& body) {

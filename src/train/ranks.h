@@ -40,7 +40,7 @@ class Ranks {
   // Returns "rank 1 on HOST".
   [[nodiscard]] std::string name_of(int rank) const;
   // Returns the message of an error of this rank alone, which names the rank if that is not rank 0.
-  [[nodiscard]] std::string own_message(std::string_view message) const { return message_of(rank(), message); }
+  [[nodiscard]] std::string own_message(std::string_view message) const;
 
   // Runs `body` on every rank, and returns when all have. If it throws on any, all of them throw an InputError or a
   // MachineError with the message of the first, which names the rank if that is not rank 0. Interrupted passes.
@@ -90,7 +90,6 @@ class Ranks {
 
  private:
   void check_whole(std::span<const std::string> messages, const std::string& own) const;
-  [[nodiscard]] std::string message_of(int rank, std::string_view message) const;
 
   Peers* peers_;
   bool is_interrupted_ = false;
