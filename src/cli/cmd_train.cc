@@ -328,7 +328,7 @@ std::optional<ConfigArguments> training_arguments(std::span<const std::string> a
 
 namespace {
 
-// What a process needs to know before it trains, or starts ranks that do.
+// The facts that a process needs before it trains, or starts ranks that do.
 struct TrainingCommand {
   ConfigArguments arguments;
   SaidOfRanks said = said_of_ranks({.path = "-"});
