@@ -108,12 +108,12 @@ std::string Ranks::of_first(const std::function<std::string()>& body) {
   return exchange([&] { return is_first() ? body() : std::string(); }).front();
 }
 
-void Ranks::deal(int64_t count, const std::function<std::string(int64_t)>& own,
+void Ranks::deal(int64_t count, int64_t together, const std::function<std::string(int64_t)>& own,
                  const std::function<void(int64_t, std::string_view)>& take) {
-  for (int64_t first = 0; first < count; first += size()) {
-    const int64_t last = std::min<int64_t>(first + size(), count) - 1;
-    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank(), last)); });
-    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, i - first));
+  for (int64_t first = 0; first < count; first += groups_of(together)) {
+    const int64_t last = std::min<int64_t>(first + groups_of(together), count) - 1;
+    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank() / together, last)); });
+    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, (i - first) * together));
   }
 }
 

@@ -244,6 +244,7 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
     copy_results(executor, group[i].loss_result + 1,
                  std::span(observed_).subspan(i * objective.observed, objective.observed));
   }
+  if (!objective.objective->is_sum_of_tokens()) return;
   share_.add_up(losses_);
   share_.add_up(observed_);
 }
