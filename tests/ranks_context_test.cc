@@ -200,7 +200,9 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
   const Arguments plans[] = {{"--gradient_checkpointing", "true"},
                              {"--gradient_checkpointing", "true", "--activation_offloading", "disk"},
                              {"--optimizer_offload", "host", "--gradient_offload", "disk"},
-                             {"--zero_stage", "3"}};
+                             {"--zero_stage", "3"},
+                             {"--micro_batch_order", "vertical"},
+                             {"--micro_batch_order", "vertical", "--micro_batch_group", "3", "--zero_stage", "3"}};
   for (size_t i = 0; i < std::size(plans); ++i) {
     CAPTURE(i);
     const std::string name = "plan_" + std::to_string(i);
@@ -208,6 +210,20 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
     CHECK(read_file(job.output(name) / "model.safetensors", 1 << 26) ==
           read_file(job.output("kept") / "model.safetensors", 1 << 26));
   }
+}
+
+TEST_CASE("groups that share sequences take them layer by layer with the bits of one micro-batch after another") {
+  const TinyJob job;
+  // Two epochs of 11 micro-batches, of different lengths, in steps of 4.
+  const Arguments shared = {"--adapter", "none", "--learning_rate", "0.001", "--micro_batch_order"};
+  train_shared(job, "horizontal", 2, 2, shared + Arguments{"horizontal"});
+  train_shared(job, "vertical", 2, 2, shared + Arguments{"vertical"});
+  CHECK(read_file(job.output("vertical") / "model.safetensors", 1 << 26) ==
+        read_file(job.output("horizontal") / "model.safetensors", 1 << 26));
+  CHECK(metric_numbers(job, "vertical") == metric_numbers(job, "horizontal"));
+  train_preferences(job, "pairs", "dpo_sigmoid_full", 1, 2, {"--micro_batch_order", "horizontal"});
+  train_preferences(job, "pairs_vertical", "dpo_sigmoid_full", 1, 2, {"--micro_batch_order", "vertical"});
+  CHECK(metric_numbers(job, "pairs_vertical") == metric_numbers(job, "pairs"));
 }
 
 TEST_CASE("ranks that share sequences have their share of activations, as planned") {
