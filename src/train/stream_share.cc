@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/sizes.h"
+#include "data/batch.h"
 #include "train/rank_text.h"
 
 namespace spillway::train {
@@ -68,7 +69,11 @@ void StreamShare::fill(const Value& value, const BatchColumn& column, const infe
   const int64_t rows = nth(rows_[in_group], column.stream);
   SPILLWAY_CHECK(batch.tokens > 0 && rows <= to.shape[0], "{} rows of {} tokens for {}", rows, batch.tokens,
                  value.name);
-  copy_rows(content, batch.tokens, place() * rows, rows, to.as<std::byte>());
+  const int64_t first = place() * rows;
+  copy_rows(content, batch.tokens, first, rows, to.as<std::byte>());
+  if (column.column.name != "labels") return;
+  const int64_t own = std::clamp<int64_t>(batch.tokens - first, 0, rows);
+  std::fill_n(to.as<int32_t>() + own, rows - own, data::kIgnoredLabel);
 }
 
 void StreamShare::add_up(std::vector<double>& numbers) {

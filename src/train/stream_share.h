@@ -33,7 +33,7 @@ class StreamShare {
   // behind the last token belong to no sequence.
   [[nodiscard]] int64_t rows(size_t in_group, int stream, int64_t tokens) const;
   // Fills a column's value with its content, or the rows of it that are this rank's. Rows behind the last token repeat
-  // that one, which has no label. `tokens` is the axis of the micro-batch's tokens. REQUIRES: agree() was called for
+  // that one, without its label. `tokens` is the axis of the micro-batch's tokens. REQUIRES: agree() was called for
   // the group.
   void fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, size_t in_group, AxisId tokens,
             const TensorView& to) const;
