@@ -9,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "config/load.h"
 #include "io/file.h"
 #include "tests/support/captured.h"
+#include "tests/support/preference_run.h"
 #include "tests/support/ranks_run.h"
 #include "tests/support/tiny_job.h"
 
@@ -42,18 +44,49 @@ void train_shared(const TinyJob& job, const std::string& name, int groups, int c
   for (const std::string& error : run_over_ranks(groups * context, job.train(name, all))) CHECK(error == "");
 }
 
-// The numbers of metrics.jsonl that ranks must agree on, by line and key.
+// The numbers of metrics.jsonl that ranks must agree on, by line and key: all but times, memory, and what follows from
+// the loss.
 std::map<std::string, double> metric_numbers(const TinyJob& job, const std::string& name) {
   std::map<std::string, double> numbers;
   const std::string text = read_file(job.output(name) / "metrics.jsonl", 1 << 24);
   int number = 0;
   for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1, ++number) {
     const nlohmann::json line = nlohmann::json::parse(text.substr(begin, text.find('\n', begin) - begin));
-    for (const char* key : {"loss", "grad_norm", "eval_loss", "mean_token_accuracy", "eval_mean_token_accuracy",
-                            "num_tokens", "learning_rate"})
-      if (line.contains(key)) numbers[std::to_string(number) + " " + key] = line[key].get<double>();
+    for (const auto& [key, value] : line.items()) {
+      const bool is_of_machine = key.find("second") != std::string::npos || key.starts_with("memory/");
+      if (is_of_machine || key.ends_with("perplexity")) continue;
+      numbers[std::to_string(number) + " " + key] = value.get<double>();
+    }
   }
   return numbers;
+}
+
+// Trains a case of tests/golden/preference_training on `groups` groups of `context` ranks.
+void train_preferences(const TinyJob& job, const std::string& name, const std::string& test, int groups, int context,
+                       const Arguments& more) {
+  const fs::path folder = preference_goldens() / "cases" / test;
+  const std::string file = (folder / "config.yml").string();
+  const config::Spelled keys = config::check_config_file(file, {}, config::ConfigUse::kTrain).keys;
+  Arguments all = {"train", file, "--output_dir", job.output(name).string()};
+  const auto add = [&](const char* key, const std::string& path) {
+    if (!path.empty()) all = all + Arguments{key, (folder / path).lexically_normal().string()};
+  };
+  add("--base_model", keys.base_model);
+  add("--lora_model_dir", keys.lora_model_dir);
+  add("--ref_model", keys.ref_model);
+  add("--datasets.0.path", keys.datasets.at(0).config.path);
+  all = all + more +
+        Arguments{"--gradient_accumulation_steps",
+                  std::to_string(2 / groups),
+                  "--max_steps",
+                  std::to_string(kContextSteps),
+                  "--val_set_size",
+                  "3",
+                  "--eval_steps",
+                  "2",
+                  "--context_parallel_size",
+                  std::to_string(context)};
+  for (const std::string& error : run_over_ranks(groups * context, all)) CHECK(error == "");
 }
 
 void check_close_numbers(const TinyJob& job, const std::string& one, const std::string& several) {
@@ -131,6 +164,35 @@ TEST_CASE("rows shorter than the ranks are many have the numbers of one rank") {
   check_shared(job, {"--micro_batch_size", "1"}, {{1, 4}});
 }
 
+TEST_CASE("preferences of shared sequences have the losses, metrics and norms of one rank, whatever the loss") {
+  for (const char* test :
+       {"dpo_sigmoid_lora", "dpo_mix_full", "dpo_ld_alpha_lora", "dpo_weighting_lora", "dpo_aot_unpaired_lora",
+        "dpo_sync_full", "dpo_other_lora", "kto_kto_lora", "kto_apo_zero_unpaired_full", "orpo_lora",
+        "cpo_sigmoid_full", "simpo_alpha1_lora", "reward_centred_lora", "reward_margin_lora", "process_full"}) {
+    CAPTURE(test);
+    const TinyJob job;
+    train_preferences(job, "one", test, 1, 1, {});
+    train_preferences(job, "two", test, 1, 2, {});
+    check_close_numbers(job, "one", "two");
+  }
+}
+
+TEST_CASE("groups that share sequences deal out preferences, and rows that the reference scores before training") {
+  for (const char* test : {"dpo_sigmoid_full", "dpo_precompute_full", "kto_kto_full"}) {
+    CAPTURE(test);
+    const TinyJob job;
+    train_preferences(job, "one", test, 1, 1, {});
+    train_preferences(job, "groups", test, 2, 2, {});
+    check_close_numbers(job, "one", "groups");
+    train_preferences(job, "four", test, 1, 4, {"--zero_stage", "3"});
+    check_close_numbers(job, "one", "four");
+    train_preferences(job, "disk", test, 1, 4,
+                      {"--zero_stage", "2", "--gradient_checkpointing", "true", "--activation_offloading", "disk"});
+    CHECK(read_file(job.output("four") / "model.safetensors", 1 << 26) ==
+          read_file(job.output("disk") / "model.safetensors", 1 << 26));
+  }
+}
+
 TEST_CASE("plans change no bit of what ranks that share sequences learn") {
   const TinyJob job;
   const Arguments shared = {"--adapter", "none", "--learning_rate", "0.001"};
@@ -138,7 +200,9 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
   const Arguments plans[] = {{"--gradient_checkpointing", "true"},
                              {"--gradient_checkpointing", "true", "--activation_offloading", "disk"},
                              {"--optimizer_offload", "host", "--gradient_offload", "disk"},
-                             {"--zero_stage", "3"}};
+                             {"--zero_stage", "3"},
+                             {"--micro_batch_order", "vertical"},
+                             {"--micro_batch_order", "vertical", "--micro_batch_group", "3", "--zero_stage", "3"}};
   for (size_t i = 0; i < std::size(plans); ++i) {
     CAPTURE(i);
     const std::string name = "plan_" + std::to_string(i);
@@ -146,6 +210,20 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
     CHECK(read_file(job.output(name) / "model.safetensors", 1 << 26) ==
           read_file(job.output("kept") / "model.safetensors", 1 << 26));
   }
+}
+
+TEST_CASE("groups that share sequences take them layer by layer with the bits of one micro-batch after another") {
+  const TinyJob job;
+  // Two epochs of 11 micro-batches, of different lengths, in steps of 4.
+  const Arguments shared = {"--adapter", "none", "--learning_rate", "0.001", "--micro_batch_order"};
+  train_shared(job, "horizontal", 2, 2, shared + Arguments{"horizontal"});
+  train_shared(job, "vertical", 2, 2, shared + Arguments{"vertical"});
+  CHECK(read_file(job.output("vertical") / "model.safetensors", 1 << 26) ==
+        read_file(job.output("horizontal") / "model.safetensors", 1 << 26));
+  CHECK(metric_numbers(job, "vertical") == metric_numbers(job, "horizontal"));
+  train_preferences(job, "pairs", "dpo_sigmoid_full", 1, 2, {"--micro_batch_order", "horizontal"});
+  train_preferences(job, "pairs_vertical", "dpo_sigmoid_full", 1, 2, {"--micro_batch_order", "vertical"});
+  CHECK(metric_numbers(job, "pairs_vertical") == metric_numbers(job, "pairs"));
 }
 
 TEST_CASE("ranks that share sequences have their share of activations, as planned") {

@@ -7,13 +7,16 @@
 #include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/index.h"
+#include "io/file.h"
 #include "tests/support/process.h"
 #include "tests/support/rank_process.h"
 #include "tests/support/tiny_job.h"
@@ -78,7 +81,48 @@ void check_goes_on(const TinyJob& job, const std::string& name, const Arguments&
   CHECK(job.adapter(name) == job.adapter("undisturbed"));
 }
 
+// Runs a script of the shell as each of two ranks, started by mpirun itself; the program's path is $0.
+Finished run_two_by_hand(const TinyJob& job, const std::string& script) {
+  const fs::path file = job.output("ranks.sh"), said = job.output("ranks.err");
+  std::ofstream(file) << script;
+  const std::string command = fmt::format(
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -q --bind-to none --map-by slot:OVERSUBSCRIBE "
+      "-n 2 sh -c '. {}' {} 2> {}",
+      file.string(), SPILLWAY_BINARY, said.string());
+  const int status = std::system(command.c_str());
+  REQUIRE(WIFEXITED(status));
+  return {.status = WEXITSTATUS(status), .out = "", .err = read_file(said, 1 << 20)};
+}
+
 }  // namespace
+
+TEST_CASE("what is wrong on one rank before the ranks have joined is said with its name, and ends all of them") {
+  const TinyJob job;
+  std::string command = "exec $0";
+  for (const std::string& one : job.train("run", {"--max_steps", "1"})) command += " " + one;
+  const std::string on_rank_1 = "test $OMPI_COMM_WORLD_RANK = 0 || ";
+  for (const auto& [script, message] :
+       {std::pair{on_rank_1 + "exec $0 train /nowhere/x.yml\n" + command, ": /nowhere/x.yml] expected "},
+        {on_rank_1 + command + " --base_model /nowhere/model\n" + command,
+         ": base_model] expected the folder of a model"},
+        {on_rank_1 + command + " --no_such_key 1\n" + command, "no_such_key"},
+        {on_rank_1 + command + " --ranks 3\n" + command,
+         ": --ranks] expected 2, the processes that mpirun started, got 3"},
+        {on_rank_1 + "export WORLD_SIZE=5\n" + command, ": WORLD_SIZE] expected 2 as mpirun says, got 5"}}) {
+    CAPTURE(script);
+    const Finished ended = run_two_by_hand(job, script + "\n");
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(count_of(ended.err, "[rank 1 on ") == 1);
+    CHECK(ended.err.find(message) != std::string::npos);
+    CHECK(count_of(ended.err, "expected ") == 1);
+  }
+  const Finished all = run_two_by_hand(job, "export WORLD_SIZE=5\n" + command + "\n");
+  CAPTURE(all.err);
+  CHECK(all.status == 2);
+  CHECK(count_of(all.err, "[WORLD_SIZE] expected 2 as mpirun says, got 5") == 1);
+  CHECK(count_of(all.err, "expected ") == 1);
+}
 
 TEST_CASE("a rank that is killed ends the job with its name, and a run goes on from the last checkpoint") {
   const TinyJob job;

@@ -218,10 +218,6 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   const TinyJob job;
   REQUIRE(run_spillway(job.train("run", {"--max_steps", "6"})).status == 0);
   const std::string checkpoint = (job.output("run") / "checkpoint-6").string();
-  const Finished other_batches =
-      run_spillway(job.train("x", {"--resume_from_checkpoint", checkpoint, "--micro_batch_size", "3"}));
-  CHECK(other_batches.status == 2);
-  CHECK(other_batches.err.find("spillway_state.json] expected") != std::string::npos);
   const Finished other_rank = run_spillway(job.train("y", {"--resume_from_checkpoint", checkpoint, "--lora_r", "2"}));
   CHECK(other_rank.status == 2);
   CHECK(other_rank.err.find("[lora_r] expected 4, with which ") != std::string::npos);
@@ -236,10 +232,56 @@ TEST_CASE("a checkpoint of other data or of another job is refused") {
   CHECK(cut.err.find("spillway_state.json] expected JSON, got something else: the file is cut short or damaged; ") !=
         std::string::npos);
   write_file(fs::path(checkpoint) / "spillway_state.json", state);
-  edit_state(checkpoint, [](nlohmann::json& record) { record["version"] = 4; });
+  edit_state(checkpoint, [](nlohmann::json& record) { record["version"] = 5; });
   const Finished other_version = run_spillway(job.train("z", {"--resume_from_checkpoint", checkpoint}));
   CHECK(other_version.status == 2);
-  CHECK(other_version.err.find("expected a checkpoint of version 3, got 4; resume with") != std::string::npos);
+  CHECK(other_version.err.find("expected a checkpoint of version 4, got 5; resume with") != std::string::npos);
+}
+
+TEST_CASE("a run goes on with batches of another size behind the last row, and says so in a line") {
+  const TinyJob job;
+  // 24 rows, so that epochs have 6 steps of 2 x 2.
+  const auto run = [&](const std::string& name, const std::vector<std::string>& more) {
+    const std::vector<std::string> epochs = {"--max_steps",     "null",  "--num_epochs",       "3",
+                                             "--save_strategy", "epoch", "--save_total_limit", "40"};
+    const Finished finished = run_spillway(job.train(name, epochs + more));
+    CAPTURE(finished.err);
+    REQUIRE(finished.status == 0);
+    return finished.err;
+  };
+  const auto last_line = [&](const std::string& name) {
+    const std::string text = read_file(job.output(name) / "metrics.jsonl", 1 << 20);
+    const size_t end = text.rfind('\n'), begin = text.rfind('\n', end - 1);
+    return nlohmann::json::parse(text.substr(begin + 1, end - begin - 1));
+  };
+  for (const std::string grouped : {"false", "true"}) {
+    CAPTURE(grouped);
+    const std::vector<std::string> order = {"--group_by_length", grouped};
+    const std::string whole = "whole" + grouped, other = "other" + grouped, again = "again" + grouped;
+    run(whole, order + std::vector<std::string>{"--save_strategy", "steps", "--save_steps", "1"});
+    // Behind 8 of 24 rows; 16 make 4 steps of 5, of which the last has one, and 24 make 5.
+    const std::vector<std::string> fives =
+        order + std::vector<std::string>{"--micro_batch_size", "5", "--gradient_accumulation_steps", "1"};
+    const std::string from = (job.output(whole) / "checkpoint-2").string();
+    const std::string said = run(other, fives + std::vector<std::string>{"--resume_from_checkpoint", from});
+    CHECK(said.find(fmt::format("a step had 2 x 2 rows in {}, and has 1 x 5 from here on: the run goes on behind 8 of "
+                                "the 24 of epoch 1, so that none is left out or comes twice, at step 2 of now 16",
+                                from)) != std::string::npos);
+    CHECK(checkpoints_in(job.output(other)) == std::set<std::string>{"checkpoint-6", "checkpoint-11", "checkpoint-16"});
+    CHECK(last_line(other)["epoch"] == 3);
+    CHECK(last_line(other)["step"] == 16);
+    CHECK(last_line(other)["num_tokens"] == last_line(whole)["num_tokens"]);
+    // A run that goes on from its checkpoints with the same batches has its bits, in that epoch and behind it.
+    run(again + "a", fives + std::vector<std::string>{"--resume_from_checkpoint", from, "--save_strategy", "steps",
+                                                      "--save_steps", "1"});
+    for (const char* step : {"4", "12"}) {
+      const std::string name = again + step;
+      const std::string checkpoint = (job.output(again + "a") / (std::string("checkpoint-") + step)).string();
+      CHECK(run(name, fives + std::vector<std::string>{"--resume_from_checkpoint", checkpoint}).find("a step had") ==
+            std::string::npos);
+      CHECK(job.adapter(name) == job.adapter(other));
+    }
+  }
 }
 
 TEST_CASE("a checkpoint of as many other rows is refused, and one that does not know its rows is not") {

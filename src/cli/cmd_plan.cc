@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
 #include "cli/plan_machine.h"
+#include "cli/ranks/start_ranks.h"
 #include "io/file.h"
 #include "io/output_folder.h"
 #include "job/changes_that_fit.h"
@@ -120,7 +121,10 @@ int cmd_plan(std::span<const std::string> args) {
   auto arguments = parse_config_arguments(kPlanCommand, args);
   if (!arguments) return kDone;
   apply_isa_flag(*arguments);
-  if (arguments->has("--ranks")) arguments->overrides.push_back({"num_processes", arguments->value("--ranks")});
+  if (arguments->has("--ranks")) {
+    const int ranks = ranks_from(arguments->value("--ranks"), 1'000'000, "from 1 to 1000000");
+    arguments->overrides.push_back({"num_processes", fmt::format("{}", ranks)});
+  }
   if (asks_what_fits(*arguments)) return plan_fit(*arguments);
   std::optional<TemporaryFolder> room;
   if (arguments->has("--model")) {

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <array>
+#include <climits>
 #include <csignal>
 #include <exception>
 #include <filesystem>
@@ -30,6 +32,7 @@
 #include "cli/training_run.h"
 #include "dist/launch.h"
 #include "dist/open_peers.h"
+#include "dist/rank_errors.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
@@ -299,11 +302,14 @@ SaidOfRanks said_of_ranks(const ConfigArguments& arguments) {
 
 }  // namespace
 
-int train_as_rank(const ConfigArguments& arguments, Peers* peers) {
+int train_as_rank(const ConfigArguments& arguments, Peers* peers, const std::exception_ptr& fault) {
   train::Ranks ranks(peers);
   ConfigArguments own = arguments;
   own.ranks = ranks.are_several() ? ranks.size() : 0;
   try {
+    ranks.agree([&] {
+      if (fault) std::rethrow_exception(fault);
+    });
     return RankOfTraining(own, ranks).run();
   } catch (const InputError& error) {
     if (!ranks.is_first() && ranks.is_common(error)) return kInputWrong;
@@ -320,21 +326,72 @@ std::optional<ConfigArguments> training_arguments(std::span<const std::string> a
   return parse_config_arguments(kTrainCommand, args);
 }
 
-int cmd_train(std::span<const std::string> args) {
+namespace {
+
+// The facts that a process needs before it trains, or starts ranks that do.
+struct TrainingCommand {
+  ConfigArguments arguments;
+  SaidOfRanks said = said_of_ranks({.path = "-"});
+};
+
+// Reads the command line into `command`. Returns false if it asks for help.
+bool read_command(std::span<const std::string> args, const Launch& launch, TrainingCommand& command) {
   auto arguments = training_arguments(args);
-  if (!arguments) return kDone;
-  const Launch launch = read_launch();
-  share_cpus(launch.local_size);
-  const SaidOfRanks said = said_of_ranks(*arguments);
-  const int asked = ranks_asked_for(*arguments, launch, said.device);
-  if (asked > 0) arguments->overrides.push_back({"num_processes", fmt::format("{}", asked)});
-  const int ranks = asked > 0 ? asked : said.count;
-  if (ranks > 1 && !launch.is_one_of_several()) return start_ranks(ranks, args, arguments->path);
-  apply_isa_flag(*arguments);
-  if (!launch.is_one_of_several()) return train_as_rank(*arguments, nullptr);
+  if (!arguments) return false;
+  check_torch_launch(launch);
+  command.said = said_of_ranks(*arguments);
+  if (const int asked = ranks_asked_for(*arguments, launch, command.said.device); asked > 0) {
+    arguments->overrides.push_back({"num_processes", fmt::format("{}", asked)});
+    command.said.count = asked;
+  }
+  command.arguments = std::move(*arguments);
+  return true;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this host";
+}
+
+// Joins the other ranks. An error names this one, which cannot tell the others.
+std::unique_ptr<Peers> join_ranks(const Launch& launch, double timeout_seconds) {
+  try {
+    return open_peers(launch, {.timeout_seconds = timeout_seconds});
+  } catch (const InputError& error) {
+    throw InputError(message_of_rank(launch.rank, host_name(), error.what()));
+  } catch (const MachineError& error) {
+    throw MachineError(message_of_rank(launch.rank, host_name(), error.what()));
+  }
+}
+
+// Says what is wrong on a rank before it joins the others when it has joined them: by rank 0, as what all have in
+// common, or with the rank's name.
+int train_launched(std::span<const std::string> args, const Launch& launch) {
+  TrainingCommand command;
+  std::exception_ptr fault;
+  try {
+    if (!read_command(args, launch, command)) return kDone;
+    share_cpus(launch.local_size);
+    apply_isa_flag(command.arguments);
+  } catch (const std::exception&) {
+    fault = std::current_exception();
+  }
   use_machine_cache_of_ranks();
-  const std::unique_ptr<Peers> peers = open_peers(launch, {.timeout_seconds = said.timeout_seconds});
-  return train_as_rank(*arguments, peers.get());
+  const std::unique_ptr<Peers> peers = join_ranks(launch, command.said.timeout_seconds);
+  return train_as_rank(command.arguments, peers.get(), fault);
+}
+
+}  // namespace
+
+int cmd_train(std::span<const std::string> args) {
+  const Launch launch = read_mpi_launch();
+  if (launch.is_one_of_several()) return train_launched(args, launch);
+  TrainingCommand command;
+  if (!read_command(args, launch, command)) return kDone;
+  share_cpus(launch.local_size);
+  if (command.said.count > 1) return start_ranks(command.said.count, args, command.arguments.path);
+  apply_isa_flag(command.arguments);
+  return train_as_rank(command.arguments, nullptr);
 }
 
 }  // namespace spillway

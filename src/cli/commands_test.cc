@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
+#include "cli/cmd_train.h"
 #include "cli/help_page.h"
 #include "cli/ranks/start_ranks.h"
 #include "plan/machine.h"
@@ -73,8 +74,9 @@ TEST_CASE("one of several processes does not train, or do anything else, as if i
   CHECK(error(train, {{"OMPI_COMM_WORLD_SIZE", "2"}})
             .starts_with("[OMPI_COMM_WORLD_RANK] expected a rank of 2, got nothing"));
   const testing::Variables second = {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "1"}};
-  CHECK(error({"train", config.path, "--ranks", "3"}, second) ==
-        "[--ranks] expected 2, the processes that mpirun started, got 3; change it, or remove it\n");
+  const std::vector<std::string> three = {config.path, "--ranks", "3"};
+  CHECK_THROWS_WITH((void)ranks_asked_for(*training_arguments(three), {.size = 2, .launcher = "mpirun"}, "cpu"),
+                    "[--ranks] expected 2, the processes that mpirun started, got 3; change it, or remove it");
   CHECK(error({"plan", config.path}, second) ==
         "[spillway plan] expected one process, got one of 2 that mpirun started; start it alone: train alone runs on "
         "several ranks\n");
@@ -88,7 +90,10 @@ TEST_CASE("a number of ranks is one") {
   for (const char* bad : {"0", "-1", "two", "2.5"}) {
     CHECK(run({"train", config.path, "--ranks", bad}).err ==
           fmt::format("[--ranks] expected a number of processes from 1, or auto, got '{}'; change it\n", bad));
+    CHECK(run({"plan", config.path, "--ranks", bad}).err ==
+          fmt::format("[--ranks] expected a number of processes from 1 to 1000000, got '{}'; change it\n", bad));
   }
+  CHECK(run({"plan", config.path, "--ranks", "1000001"}).err.starts_with("[--ranks] expected "));
   const testing::Environment environment(testing::Variables{{"PATH", "/nowhere"}});
   CHECK(run({"train", config.path, "--ranks", "2"}).err.find("install") != std::string::npos);
 }

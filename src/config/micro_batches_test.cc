@@ -60,7 +60,7 @@ TEST_CASE(
   CHECK(most_of(vertical(4, "micro_batch_group: 3\n")) == 3);
   CHECK(most_of("expert_offload: host\n") == 16);
   CHECK(most_of("", 2) == 16);
-  CHECK(most_of("context_parallel_size: 2\n", 2) == 1);
+  CHECK(most_of("context_parallel_size: 2\n", 2) == 16);
 }
 
 TEST_CASE("vertical with one micro-batch in a step is horizontal, which is said once") {
@@ -95,7 +95,7 @@ TEST_CASE("a group that is set where no plan chooses groups is ignored aloud") {
   CHECK_FALSE(ignored("memory: {plan: fixed}\nmicro_batch_order: vertical\n"));
   CHECK_FALSE(ignored("", 2));
   CHECK_FALSE(ignored("expert_offload: host\n"));
-  CHECK(ignored("context_parallel_size: 2\n", 2));
+  CHECK_FALSE(ignored("context_parallel_size: 2\n", 2));
 }
 
 TEST_CASE("each of several ranks takes its own micro-batches of a step layer by layer") {
@@ -107,12 +107,11 @@ TEST_CASE("each of several ranks takes its own micro-batches of a step layer by 
   CHECK(ranks_error(vertical(4, "micro_batch_group: 5\n"), 2).find("expected at most") != std::string::npos);
 }
 
-TEST_CASE("what vertical does not do yet is refused by name, never run in another order; auto is horizontal") {
+TEST_CASE("ranks that share sequences take micro-batches layer by layer, too") {
   const std::string shared = "context_parallel_size: 2\n";
-  CHECK(load_for_ranks("gradient_accumulation_steps: 4\n" + shared, 2).config.batches.other_groups.empty());
-  CHECK(ranks_error(vertical(4, shared), 2)
-            .find("expected horizontal beside context_parallel_size, got vertical; sequences that ranks share layer by "
-                  "layer are not yet supported") != std::string::npos);
+  CHECK(load_for_ranks("gradient_accumulation_steps: 4\n" + shared, 2).config.batches.other_groups ==
+        std::vector<int64_t>{4, 2});
+  CHECK(load_for_ranks(vertical(4, shared), 2).config.batches.micro_batch_group == 4);
 }
 
 TEST_CASE("completions and a teacher's rows go layer by layer as others do") {

@@ -164,16 +164,9 @@ void take_groups(const Resolution& r, const RankSettings& ranks, BatchSettings& 
   const bool is_vertical = order == MicroBatchOrder::kVertical;
   if (accumulation == 1 && is_vertical)
     r.note(fmt::format("{}: a step has one micro-batch, for which vertical is horizontal", kOrder));
-  if (ranks.context == 1 && (is_vertical || (order == MicroBatchOrder::kAuto && r.keys.memory_plan == PlanMode::kAuto)))
+  if (is_vertical || (order == MicroBatchOrder::kAuto && r.keys.memory_plan == PlanMode::kAuto))
     batches.forward_group = group.value_or(kMostTogether);
   if (accumulation == 1 || order == MicroBatchOrder::kHorizontal) return;
-  if (ranks.context > 1) {
-    if (is_vertical)
-      r.not_yet(kOrder,
-                "horizontal beside context_parallel_size, got vertical; sequences that ranks share layer by layer are");
-    if (group) r.ignore(kGroup, "beside context_parallel_size, one micro-batch goes after another");
-    return;
-  }
   std::vector<int64_t> groups = group ? std::vector{*group} : groups_of(accumulation);
   if (is_vertical) {
     batches.micro_batch_group = groups.front();

@@ -24,11 +24,9 @@ int64_t context_of(const Resolution& r, int64_t ranks) {
   if (ranks % context != 0)
     throw input_error(r.where(kKey), "expected a divisor of the number of ranks, {}, got {}; change it, or remove it",
                       ranks, context);
-  const std::string_view beside = is_online(keys)         ? "online reinforcement learning"
-                                  : has_preferences(keys) ? "losses of whole sequences"
-                                                          : "";
-  if (!beside.empty())
-    r.not_yet(kKey, fmt::format("1 beside {}, got {}; sequences that ranks share there are", beside, context));
+  if (is_online(keys))
+    r.not_yet(kKey, fmt::format("1 beside online reinforcement learning, got {}; sequences that ranks share there are",
+                                context));
   return context;
 }
 

@@ -66,13 +66,12 @@ Lines make_lines(const RowTable& rows, const BatchOptions& options, int64_t epoc
   return pack(rows, pack_options);
 }
 
-void put_in_order(EpochPlan& plan, const BatchOptions& options, int64_t epoch) {
+void put_in_order(EpochPlan& plan, const BatchOptions& options, int64_t epoch, int64_t lines_per_step) {
   if (options.order == RowOrder::kFile) return;
   // First fit orders lines by their earliest rows, which tends to put lines of many short rows first.
   const uint64_t stream = is_first_fit(options) ? kBinStream : kEpochStream;
   std::vector<int64_t> order = shuffled(plan.lines.size(), options.seed, stream + static_cast<uint64_t>(epoch));
-  if (options.order == RowOrder::kGroupedByLength)
-    group_by_length(order, plan.lines, options.rows * options.step_batches);
+  if (options.order == RowOrder::kGroupedByLength) group_by_length(order, plan.lines, lines_per_step);
   plan.lines = plan.lines.in_order(order);
 }
 
@@ -160,9 +159,16 @@ std::span<const Piece> EpochPlan::micro_batch(int64_t index) const {
 
 EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
                      const std::function<void(int64_t, int64_t)>& progress) {
+  return plan_rest(rows, options, epoch, {.rows = options.rows, .step_batches = options.step_batches}, progress);
+}
+
+EpochPlan plan_rest(const RowTable& rows, const BatchOptions& options, int64_t epoch, const EpochRest& rest,
+                    const std::function<void(int64_t, int64_t)>& progress) {
   EpochPlan plan{.lines = make_lines(rows, options, epoch, progress), .lines_per_batch = options.rows};
-  put_in_order(plan, options, epoch);
-  if (options.drops_last) plan.lines.keep_first(plan.lines.size() / options.rows * options.rows);
+  put_in_order(plan, options, epoch, rest.rows * rest.step_batches);
+  plan.lines.drop_first(rest.first_line);
+  if (options.drops_last) plan.left_out = plan.lines.size() % options.rows;
+  plan.lines.keep_first(plan.lines.size() - plan.left_out);
   return plan;
 }
 

@@ -82,6 +82,7 @@ struct BatchOptions {
 struct EpochPlan {
   Lines lines;
   int64_t lines_per_batch = 1;
+  int64_t left_out = 0;  // lines behind these, by BatchOptions::drops_last
 
   [[nodiscard]] int64_t micro_batches() const;
   [[nodiscard]] std::span<const Piece> micro_batch(int64_t index) const;
@@ -92,6 +93,16 @@ struct EpochPlan {
 // the same lines in every epoch, in another order. `progress` is for large data, as in PackOptions.
 [[nodiscard]] EpochPlan plan_epoch(const RowTable& rows, const BatchOptions& options, int64_t epoch,
                                    const std::function<void(int64_t rows, int64_t of)>& progress = {});
+
+// The rest of an epoch that began with micro-batches or steps of another size.
+struct EpochRest {
+  int64_t first_line = 0;              // that is left
+  int64_t rows = 1, step_batches = 1;  // BatchOptions of those by which the epoch is ordered
+};
+// Returns the plan of what is left of an epoch: its lines in the order that they had, in micro-batches of `options`.
+[[nodiscard]] EpochPlan plan_rest(const RowTable& rows, const BatchOptions& options, int64_t epoch,
+                                  const EpochRest& rest,
+                                  const std::function<void(int64_t rows, int64_t of)>& progress = {});
 
 // Splits rows into training and validation rows. A `share` below 1 is a share of the rows, else their number. The
 // selection depends only on the seed, without one it is the last rows; both parts keep the order of the rows. Throws

@@ -149,6 +149,39 @@ TEST_CASE("grouping by length brings rows of like length together, the longest f
   CHECK(plan.lines.size() == 400);
 }
 
+TEST_CASE("what is left of an epoch are the lines behind those that were trained on, in batches of another size") {
+  std::vector<int> lengths;
+  for (int i = 0; i < 37; ++i) lengths.push_back(1 + i * 7 % 10);
+  const RowTable rows(rows_of_lengths(lengths));
+  const BatchOptions plain{.rows = 2, .sequence_len = 16, .step_batches = 2};
+  BatchOptions packed = plain, grouped = plain, in_file_order = plain;
+  packed.packing = PackingStrategy::kFirstFit;
+  grouped.order = RowOrder::kGroupedByLength;
+  in_file_order.order = RowOrder::kFile;
+  for (const BatchOptions& before : {plain, packed, grouped, in_file_order}) {
+    BatchOptions now = before;
+    now.rows = 3;
+    now.step_batches = 1;
+    const EpochPlan whole = plan_epoch(rows, before, 2);
+    const int64_t done = 2 * before.rows * before.step_batches;
+    std::vector<int64_t> begins;  // of the sequences, those of the first two steps first
+    for (const Piece& piece : whole.lines.between(0, done)) begins.push_back(piece.begin);
+    const EpochPlan rest = plan_rest(rows, now, 2, {done, before.rows, before.step_batches});
+    CHECK(rest.micro_batches() == (whole.lines.size() - done + 2) / 3);
+    for (int64_t i = 0; i < rest.micro_batches(); ++i)
+      for (const Piece& piece : rest.micro_batch(i)) begins.push_back(piece.begin);
+    std::sort(begins.begin(), begins.end());
+    std::vector<int64_t> each;
+    for (int64_t i = 0; i < rows.size(); ++i) each.push_back(rows.row(i).begin);
+    std::sort(each.begin(), each.end());
+    CHECK(begins == each);
+    now.drops_last = true;
+    const EpochPlan cut = plan_rest(rows, now, 2, {done, before.rows, before.step_batches});
+    CHECK(cut.lines.size() == rest.lines.size() / 3 * 3);
+    CHECK(cut.left_out == rest.lines.size() % 3);
+  }
+}
+
 TEST_CASE("which rows share a line is the matter of another seed than their order") {
   const RowTable rows(rows_of_lengths(std::vector<int>(12, 3)));
   const auto lines = [&](uint64_t seed, uint64_t packing_seed) {

@@ -84,16 +84,9 @@ std::string_view torch_launcher(const Environment& variable) {
   return "torchrun or the like";
 }
 
-}  // namespace
+const char* own_variable(const char* name) { return std::getenv(name); }
 
-Launch read_launch(const Environment& variable) {
-  Launch launch;
-  for (const LauncherVariables& names : kMpiLaunchers) {
-    const int size = number_of(variable, names.size).value_or(1);
-    if (size <= 1) continue;
-    launch = launch_of(variable, names, size);
-    break;
-  }
+void check_torch_launch(const Launch& launch, const Environment& variable) {
   const int torch_size = number_of(variable, "WORLD_SIZE").value_or(1);
   if (torch_size > 1 && !launch.is_one_of_several())
     throw input_error("WORLD_SIZE",
@@ -103,14 +96,34 @@ Launch read_launch(const Environment& variable) {
   if (torch_size > 1 && torch_size != launch.size)
     throw input_error("WORLD_SIZE", "expected {} as {} says, got {}; start the ranks with one launcher, or unset it",
                       launch.size, launch.launcher, torch_size);
+}
+
+Launch read_mpi_launch(const Environment& variable) {
+  Launch launch;
+  for (const LauncherVariables& names : kMpiLaunchers) {
+    const int size = number_of(variable, names.size).value_or(1);
+    if (size <= 1) continue;
+    launch = launch_of(variable, names, size);
+    break;
+  }
   if (launch.launcher == "srun" && variable("PMIX_NAMESPACE") == nullptr)
     throw input_error("srun", "expected PMIx to connect {} ranks, got none; start them with srun --mpi=pmix",
                       launch.size);
   return launch;
 }
 
-Launch read_launch() {
-  return read_launch([](const char* name) -> const char* { return std::getenv(name); });
+}  // namespace
+
+Launch read_launch(const Environment& variable) {
+  const Launch launch = read_mpi_launch(variable);
+  check_torch_launch(launch, variable);
+  return launch;
 }
+
+Launch read_launch() { return read_launch(own_variable); }
+
+Launch read_mpi_launch() { return read_mpi_launch(own_variable); }
+
+void check_torch_launch(const Launch& launch) { check_torch_launch(launch, own_variable); }
 
 }  // namespace spillway

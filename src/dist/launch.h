@@ -27,5 +27,10 @@ using Environment = std::function<const char*(const char* name)>;
 [[nodiscard]] Launch read_launch(const Environment& variable);
 // Reads the environment of this process.
 [[nodiscard]] Launch read_launch();
+// Returns the place that the environment of this process says, whatever torch's variables say beside it: several ranks
+// then say together what is wrong on one of them, by check_torch_launch().
+[[nodiscard]] Launch read_mpi_launch();
+// Throws InputError if torch's variables are those of several processes, and of others than `launch` says.
+void check_torch_launch(const Launch& launch);
 
 }  // namespace spillway

@@ -123,7 +123,7 @@ void check_context(Job& job) {
     return input_error(kKey, "expected 1 beside {}, got {}; this is not yet supported", beside, context);
   };
   if (job.model->text() == nullptr) throw not_yet("clips");
-  if (!job.graph.objective->is_sum_of_tokens()) throw not_yet("a loss of whole sequences");
+  if (job.graph.objective->generates()) throw not_yet("online reinforcement learning");
   if (job.graph.model.router_aux_loss_coef > 0) throw not_yet("the load-balancing loss of a mixture of experts");
   job.graph.model.reports_expert_load = false;
   for (const Model* model : {job.model.get(), job.graph.reference.other.get()}) {

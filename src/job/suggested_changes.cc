@@ -135,8 +135,13 @@ class Levers {
     const config::BatchSettings& batches = config_.batches;
     const int64_t ranks = config_.ranks.count;
     const bool has_no_more = machine_.device == DeviceKind::kCuda && machine_.ranks_per_host == 0;  // GPUs, here
-    if (ranks == 1 || has_no_more || loaded_.given.contains("batch_size") || config_.online) return;
-    const std::string key = spelled(loaded_.given.contains("num_gpus") ? "num_gpus" : "num_processes");
+    // One rank that nobody has asked for is a process, which starts no others; and one accumulates what the groups of
+    // these keys would.
+    const auto is_given = [&](const char* key) { return loaded_.given.contains(key); };
+    const bool is_alone = ranks == 1 && (!is_given("num_processes") || is_given("dp_shard_size") ||
+                                         is_given("dp_replicate_size") || is_given("context_parallel_size"));
+    if (is_alone || has_no_more || is_given("batch_size") || config_.online) return;
+    const std::string key = spelled(is_given("num_gpus") ? "num_gpus" : "num_processes");
     SuggestedChange suggestion;
     const int64_t context = config_.ranks.context;
     for (int64_t more = 2 * ranks; batches.gradient_accumulation_steps % (more / context) == 0; more *= 2)

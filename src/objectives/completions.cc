@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "base/math.h"
+#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
@@ -64,16 +65,22 @@ LossColumn row_column(std::string_view name) { return {{name, fill_ones}, f32_pe
 LossColumn token_column(std::string_view name) { return {{name, fill_ones}, f32_per_token}; }
 LossColumn number_column(std::string_view name) { return {{name, fill_ones}, one_f32}; }
 
+ValueId sum_of_sequences(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token, ValueId weights,
+                         int64_t which, int64_t of) {
+  const ValueId sum = ops::sequence_sum(builder, per_token, weights, inputs.sequence_offsets(),
+                                        {.axis = kRowAxis, .first = which, .stride = of});
+  return inputs.context_ranks() == 1 ? sum : ops::sum_over_ranks(builder, sum, inputs.context_ranks());
+}
+
 CompletionScores::CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row)
     : builder_(builder),
-      offsets_(inputs.sequence_offsets()),
+      inputs_(inputs),
       sequences_per_row_(sequences_per_row),
       tokens_(ops::linear_log_prob(builder, inputs.model().hidden, inputs.model().head, inputs.column("labels"), 1,
                                    inputs.model().logit_cap)) {}
 
 ValueId CompletionScores::sum(ValueId per_token, int64_t which, ValueId weights) const {
-  return ops::sequence_sum(builder_, per_token, weights, offsets_,
-                           {.axis = kRowAxis, .first = which, .stride = sequences_per_row_});
+  return sum_of_sequences(builder_, inputs_, per_token, weights, which, sequences_per_row_);
 }
 
 void add_reward_metrics(const Observation& seen, double beta, size_t chosen, size_t rejected, MetricSums& sums) {

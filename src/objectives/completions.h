@@ -77,19 +77,25 @@ struct RowCompletions {
 // A column with one number per micro-batch, f32 [1].
 [[nodiscard]] LossColumn number_column(std::string_view name);
 
+// Returns f32 [rows]: the sum of `per_token`, f32 [tokens], over sequence number `which` of the `of` sequences of each
+// row, weighted by `weights`, f32 [tokens], if given. Ranks that share the sequences all have the sums of whole ones,
+// with the same bits; what each computes of them is the same, too.
+[[nodiscard]] ValueId sum_of_sequences(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token,
+                                       ValueId weights, int64_t which, int64_t of);
+
 // Appends the log-probabilities of the labels to a model, and sums of them over the sequences of the rows.
 class CompletionScores {
  public:
+  // Borrows its arguments.
   CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row);
 
   [[nodiscard]] const ops::LogProb& tokens() const { return tokens_; }
-  // Returns f32 [rows]: the sum of `per_token`, f32 [tokens], over sequence number `which` of each row, weighted by
-  // `weights`, f32 [tokens], if given.
+  // Returns sum_of_sequences().
   [[nodiscard]] ValueId sum(ValueId per_token, int64_t which, ValueId weights = kNone) const;
 
  private:
   Builder& builder_;
-  ValueId offsets_;
+  const ObjectiveInputs& inputs_;
   int64_t sequences_per_row_;
   ops::LogProb tokens_;
 };

@@ -75,8 +75,14 @@ class ObjectiveInputs {
   // pass with that score.
   [[nodiscard]] ValueId column(std::string_view name) const;
   [[nodiscard]] ValueId score(std::string_view name) const;
-  // The model's column of the sequences' offsets, i32 [sequences + 1].
-  [[nodiscard]] ValueId sequence_offsets() const { return column(kSeqOffsets.name); }
+  // The ranks that share each stream; a rank's values per token are those of its rows.
+  [[nodiscard]] int64_t context_ranks() const { return context_ranks_; }
+  void set_context_ranks(int64_t ranks) { context_ranks_ = ranks; }
+  // The model's column of the sequences' offsets in this rank's rows, i32 [sequences + 1]: where ranks share a stream,
+  // offsets may lie before these rows, or behind them.
+  [[nodiscard]] ValueId sequence_offsets() const {
+    return column(context_ranks_ > 1 ? kOwnOffsets.name : kSeqOffsets.name);
+  }
   void add_score(std::string_view name, ValueId value) { scores_.emplace_back(name, value); }
 
  private:
@@ -85,6 +91,7 @@ class ObjectiveInputs {
   const ModelGraph* reference_ = nullptr;
   std::span<const BatchColumn> columns_;
   ops::LossGradients gradients_;
+  int64_t context_ranks_ = 1;
   std::vector<std::pair<std::string_view, ValueId>> scores_;
 };
 
@@ -112,7 +119,7 @@ class Objective {
   // axis "rows".
   [[nodiscard]] virtual int64_t sequences_per_row() const { return 0; }
   // Returns true if loss and observed numbers are sums over tokens, whatever sequences these are of: ranks that share
-  // sequences then add theirs up.
+  // sequences then add theirs up. Otherwise each of them has those of whole sequences (sum_of_sequences).
   [[nodiscard]] virtual bool is_sum_of_tokens() const { return false; }
   // Returns true if the run generates the completions that it is trained on (OnlineObjective).
   [[nodiscard]] virtual bool generates() const { return false; }

@@ -84,7 +84,8 @@ void ObjectiveBuilder::append_pass(Builder& builder, const ScorePass& pass) {
     if (p.is_copy && !result_.copies.find(p.name)) result_.copies.add(p);
   }
   add_columns(builder, built, pass.stream);
-  const ObjectiveInputs inputs(built, result_.columns);
+  ObjectiveInputs inputs(built, result_.columns);
+  inputs.set_context_ranks(options_.context_ranks);
   const std::vector<ValueId> scores = result_.objective->append_scores(builder, pass, inputs);
   SPILLWAY_CHECK(scores.size() == pass.scores.size(), "{} scores instead of {}", scores.size(), pass.scores.size());
   for (size_t i = 0; i < scores.size(); ++i) scores_.emplace_back(pass.scores[i], scores[i]);
@@ -139,6 +140,7 @@ AppendedObjective ObjectiveBuilder::append_loss(Builder& builder, const ModelGra
   }
   result_.scale = builder.input("batch.loss_scale", {DType::kF32, {1}}, ValueKind::kBatch);
   ObjectiveInputs inputs(model, result_.columns, value ? &*value : nullptr, gradients);
+  inputs.set_context_ranks(options_.context_ranks);
   for (const auto& [name, score] : scores_) inputs.add_score(name, score);
   if (reference_model_) inputs.set_reference_model(*reference_model_);
   const Loss loss = objective.append(builder, inputs, result_.scale);

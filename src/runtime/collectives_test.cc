@@ -10,6 +10,7 @@
 #include "ops/collectives/all_gather/all_gather.h"
 #include "ops/collectives/part.h"
 #include "ops/collectives/reduce_scatter/reduce_scatter.h"
+#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/zero/zero.h"
 #include "plan/planner.h"
 #include "plan/verify.h"
@@ -121,4 +122,29 @@ TEST_CASE("a rank that ends stops the sections of the others with its name") {
                 {.faults = {{.kind = LocalFault::Kind::kDead, .rank = 1, .call = 4}}});
   CHECK(errors[1] == "ended");
   for (const int rank : {0, 2}) CHECK(nth(errors, rank).starts_with("[rank 1 on "));
+}
+
+TEST_CASE("numbers that the ranks of a group add up are theirs, in order of rank, and groups have rows of their own") {
+  constexpr int64_t kRoom = 7;
+  constexpr int kGroup = 2;
+  Graph graph{.name = "rows", .axes = {{"rows", kRoom}}};
+  Builder b(graph, forward_section());
+  const ValueId mine = b.input("mine", {DType::kF32, {kRoom}, kTokenAxis}, ValueKind::kBatch);
+  b.result(ops::sum_over_ranks(b, mine, kGroup));
+  const Program program = plan_for(graph, Machine{}, uniform_choices(graph, ActivationPolicy::kKeep)).program;
+  for (const std::string& violation : verify(graph, program)) FAIL_CHECK(violation);
+  const std::vector<std::string> errors = run_ranks(4, [&](Peers& peers) {
+    ThreadPool pool(1);
+    Executor executor(graph, program, pool, {.peers = &peers});
+    const int first = peers.rank() - peers.rank() % kGroup;
+    const int64_t rows = first == 0 ? kRoom : 3;
+    for (int64_t row = 0; row < rows; ++row) executor.home(mine).as<float>()[row] = number_of(peers.rank(), 0, row);
+    executor.set_rows(kTokenAxis, rows);
+    executor.run(0);
+    const TensorView sum = executor.result(0);
+    for (int64_t row = 0; row < rows; ++row)
+      if (sum.as<float>()[row] != number_of(first, 0, row) + number_of(first + 1, 0, row))
+        throw std::runtime_error("another sum");
+  });
+  for (const std::string& error : errors) CHECK(error == "");
 }

@@ -29,7 +29,8 @@ constexpr std::string_view kPrefix = "checkpoint-";
 constexpr const char* kPositionFile = "spillway_state.json";
 constexpr const char* kStateFile = "spillway_state.safetensors";
 constexpr const char* kOnlyModel = "only_model";  // of the position: there is no state
-constexpr int kVersion = 3;                       // of the two files; a later one is another program's
+constexpr int kVersion = 4;                       // of the two files; a later one is another program's
+constexpr int kVersionWithoutChange = 3;          // of batches, in whose absence it is written
 constexpr int kVersionWithoutSums = 1;
 constexpr int64_t kMaxPositionBytes = int64_t{1} << 30;  // version 2 has all tokens of a round in it
 
@@ -44,7 +45,7 @@ Json to_json(const FeedState& feed) {
 }
 
 Json to_json(const TrainingPosition& position) {
-  Json json = {{"version", kVersion},
+  Json json = {{"version", position.change ? kVersion : kVersionWithoutChange},
                {"step", position.step},
                {"num_tokens", position.num_tokens},
                {"rows", position.rows},
@@ -57,6 +58,12 @@ Json to_json(const TrainingPosition& position) {
                       {"line", stream->line},
                       {"rows_checksum", stream->rows_checksum},
                       {"options", position.stream_identity}};
+  if (const auto& change = position.change)
+    json["batch_change"] = {{"step", change->step},
+                            {"epoch", change->epoch},
+                            {"line", change->line},
+                            {"order_lines", change->order_lines},
+                            {"order_batches", change->order_batches}};
   if (Json feed = to_json(position.feed); !feed.empty()) json["feed"] = std::move(feed);
   json["run"] = to_json(position.run);
   json["settings"] = position.settings;
@@ -87,6 +94,14 @@ TrainingPosition position_from_json(const Json& json) {
                        .line = stream.at("line"),
                        .rows_checksum = stream.value("rows_checksum", "")};
     position.stream_identity = stream.at("options");
+  }
+  if (json.contains("batch_change")) {
+    const Json& change = json["batch_change"];
+    position.change = {.step = change.at("step"),
+                       .epoch = change.at("epoch"),
+                       .line = change.at("line"),
+                       .order_lines = change.at("order_lines"),
+                       .order_batches = change.at("order_batches")};
   }
   if (json.contains("feed")) position.feed.entropy = json["feed"].value("entropy", Json());
   if (json.at("version") == kVersionWithoutSums) return position;
@@ -150,10 +165,11 @@ void check_data(const std::string& path, const TrainingPosition& position, const
   if (stream.epoch < 0 || stream.block < 0 || stream.line < 0)
     throw input_error(path, "expected a place in a stream, got one below 0; resume from another checkpoint");
   if (position.rows != expected.rows || position.steps_per_epoch != expected.steps_per_epoch || position.step < 0) {
-    throw input_error(path,
-                      "expected {} rows and {} steps per epoch as in this config, got {} and {}; resume with the data "
-                      "and batches that wrote it",
-                      expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
+    throw input_error(
+        path,
+        "expected {} rows, in epochs of {} steps of the checkpoint's size as in this config, got {} in {}; "
+        "resume with the data and packing, in online training with the batches, too, that wrote it",
+        expected.rows, expected.steps_per_epoch, position.rows, position.steps_per_epoch);
   }
   if (!position.rows_checksum.empty() && position.rows_checksum != expected.rows_checksum) {
     throw input_error(path,

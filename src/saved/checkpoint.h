@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/stream/row_stream.h"
+#include "job/epoch_size.h"
 #include "saved/base_identity.h"
 #include "saved/feed_state.h"
 #include "saved/merged_base.h"
@@ -37,9 +38,10 @@ struct TrainingPosition {
   int64_t num_tokens = 0;  // seen so far
   // The data, so that another data set is noticed.
   int64_t rows = 0;
-  std::string rows_checksum;        // data::RowTable::checksum; empty: not known
-  std::string evaluation_checksum;  // of the rows that evaluations read; empty: none, or not known
-  int64_t steps_per_epoch = 0;
+  std::string rows_checksum;                   // data::RowTable::checksum; empty: not known
+  std::string evaluation_checksum;             // of the rows that evaluations read; empty: none, or not known
+  int64_t steps_per_epoch = 0;                 // in batches of the size that the checkpoint was written with
+  std::optional<BatchChange> change;           // of that size, where it was another before
   std::optional<data::StreamPosition> stream;  // of the next step
   std::string stream_identity;                 // data::stream_identity, with a stream
   FeedState feed;                              // StepFeed::state, of the step that was done last

@@ -337,6 +337,17 @@ RunSettings settings_from_json(const nlohmann::ordered_json& json) {
   return settings;
 }
 
+void take_batches(const RunSettings& settings, EpochSize& size) {
+  const auto take = [&](const char* name, int64_t& number) {
+    const auto found = settings.find(name);
+    if (found != settings.end()) number = std::stoll(found->second);
+  };
+  take("micro_batch_size", size.batch_lines);
+  take("gradient_accumulation_steps", size.step_batches);
+  const auto drops = settings.find("dataloader_drop_last");
+  if (drops != settings.end()) size.drops_last = drops->second == config::print_value(true);
+}
+
 namespace {
 
 // Returns the part of a setting that the tensors depend on: for words that mean one optimizer its name; for adapter

@@ -25,6 +25,9 @@ using RunSettings = std::map<std::string, std::string>;
 // value.
 [[nodiscard]] RunSettings settings_from_json(const nlohmann::ordered_json& json);
 
+// Sets the size of the batches of a run with these settings; of a version that did not write them the size stays.
+void take_batches(const RunSettings& settings, EpochSize& size);
+
 // Throws InputError if the tensors of a run with the settings `before` differ: if the adapter, its rank, the optimizer
 // or the precision, which decides which master weights there are, differ, or if another model was computed. `where`
 // names the holder of the old settings.

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/index.h"
+#include "dist/rank_errors.h"
 #include "train/rank_text.h"
 
 namespace spillway::train {
@@ -65,6 +66,10 @@ int Ranks::neighbours_on_a_host() const {
 
 std::string Ranks::name_of(int rank) const { return fmt::format("rank {} on {}", rank, peers_->host(rank)); }
 
+std::string Ranks::own_message(std::string_view message) const {
+  return are_several() ? message_of_rank(rank(), peers_->host(rank()), message) : std::string(message);
+}
+
 std::span<const std::string> Ranks::exchange(const std::function<std::string()>& body) {
   if (!are_several()) {
     texts_.assign(1, body());
@@ -82,7 +87,7 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
                                    [](const std::string& one) { return outcome_of(one) != Outcome::kDone; });
   if (failed == messages.end()) return texts_;
   const auto rank = static_cast<int>(failed - messages.begin());
-  failure_ = message_of(rank, nth(texts_, rank));
+  failure_ = message_of_rank(rank, peers_->host(rank), nth(texts_, rank));
   if (outcome_of(*failed) == Outcome::kInputWrong) throw InputError(failure_);
   throw MachineError(failure_);
 }
@@ -99,23 +104,16 @@ void Ranks::check_whole(std::span<const std::string> messages, const std::string
   throw machine_error("NCCL", "expected all ranks in an exchange, got one whose GPU has given up; see what it said");
 }
 
-// Puts the rank into the brackets of "[where] expected ...".
-std::string Ranks::message_of(int rank, std::string_view message) const {
-  if (rank == 0) return std::string(message);
-  if (message.starts_with('[')) return fmt::format("[{}: {}", name_of(rank), message.substr(1));
-  return fmt::format("[{}] {}", name_of(rank), message);
-}
-
 std::string Ranks::of_first(const std::function<std::string()>& body) {
   return exchange([&] { return is_first() ? body() : std::string(); }).front();
 }
 
-void Ranks::deal(int64_t count, const std::function<std::string(int64_t)>& own,
+void Ranks::deal(int64_t count, int64_t together, const std::function<std::string(int64_t)>& own,
                  const std::function<void(int64_t, std::string_view)>& take) {
-  for (int64_t first = 0; first < count; first += size()) {
-    const int64_t last = std::min<int64_t>(first + size(), count) - 1;
-    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank(), last)); });
-    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, i - first));
+  for (int64_t first = 0; first < count; first += groups_of(together)) {
+    const int64_t last = std::min<int64_t>(first + groups_of(together), count) - 1;
+    const std::span<const std::string> texts = exchange([&] { return own(std::min(first + rank() / together, last)); });
+    for (int64_t i = first; i <= last; ++i) take(i, nth(texts, (i - first) * together));
   }
 }
 

@@ -40,7 +40,7 @@ class Ranks {
   // Returns "rank 1 on HOST".
   [[nodiscard]] std::string name_of(int rank) const;
   // Returns the message of an error of this rank alone, which names the rank if that is not rank 0.
-  [[nodiscard]] std::string own_message(std::string_view message) const { return message_of(rank(), message); }
+  [[nodiscard]] std::string own_message(std::string_view message) const;
 
   // Runs `body` on every rank, and returns when all have. If it throws on any, all of them throw an InputError or a
   // MachineError with the message of the first, which names the rank if that is not rank 0. Interrupted passes.
@@ -64,10 +64,11 @@ class Ranks {
   // Returns rank 0's text.
   [[nodiscard]] std::string of_first(const std::function<std::string()>& body);
 
-  // Deals out items [0, count), one to each rank at a time, and hands the text that own(i) has returned to
-  // take(i, text) on every rank, in the order of the items. A rank without an item runs the last one once more, since
-  // bodies may exchange. REQUIRES: `take` calls nothing collective.
-  void deal(int64_t count, const std::function<std::string(int64_t)>& own,
+  // Deals out items [0, count), one to each group of `together` neighbouring ranks at a time, and hands the text that
+  // own(i) has returned on the first rank of its group to take(i, text) on every rank, in the order of the items. A
+  // rank without an item runs the last one once more, since bodies may exchange. REQUIRES: `take` calls nothing
+  // collective.
+  void deal(int64_t count, int64_t together, const std::function<std::string(int64_t)>& own,
             const std::function<void(int64_t, std::string_view)>& take);
   // Runs `own` on every rank, which returns a list of texts (TextWriter::add_list): those of its items of `count`, of
   // which item i is that of group i mod groups_of(together). Hands the texts of the first rank of each group to `take`
@@ -90,7 +91,6 @@ class Ranks {
 
  private:
   void check_whole(std::span<const std::string> messages, const std::string& own) const;
-  [[nodiscard]] std::string message_of(int rank, std::string_view message) const;
 
   Peers* peers_;
   bool is_interrupted_ = false;

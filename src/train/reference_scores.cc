@@ -134,7 +134,7 @@ int64_t score(const Job& job, const PlannedJob& planned, TrainingSession& sessio
       for (const std::vector<double>& scores : session.scores(i)) text.add_list(scores);
     return text.take();
   };
-  ranks.deal(div_ceil(all, together), scored, [&](int64_t group, std::string_view text) {
+  ranks.deal(div_ceil(all, together), job.config.ranks.context, scored, [&](int64_t group, std::string_view text) {
     TextReader reader(text);
     tokens += reader.take<int64_t>();
     for (int64_t i = group * together; i < end_of(group); ++i) {

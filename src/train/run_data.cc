@@ -51,6 +51,8 @@ class TokenData final : public RunData {
   [[nodiscard]] TrainingLength length() const override {
     return training_length(job_.config.schedule, job_.config.data.batches, data_, listeners_.packing);
   }
+  // A stream's position has a line of its own.
+  [[nodiscard]] bool counts_rows() const override { return !data_.stream; }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     if (!data_.validation.empty()) position.evaluation_checksum = data_.validation.checksum();
     if (data_.stream) {
@@ -99,9 +101,11 @@ class PromptData final : public RunData {
     const EpochSize epoch = schedule.epoch();
     const config::ScheduleSettings& said = job_.config.schedule;
     const bool is_ppo = job_.config.online->kind == config::OnlineKind::kPpo;
-    if (!is_ppo || said.max_steps) return {.epoch = epoch, .total_steps = total_steps(said, epoch.steps())};
+    if (!is_ppo || said.max_steps) return {.epoch = epoch, .total_steps = total_steps(said, epoch)};
     return {.epoch = epoch, .total_steps = schedule.rounds_for(said.num_epochs)};
   }
+  // A round of completions may be trained on in part.
+  [[nodiscard]] bool counts_rows() const override { return false; }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
     position.rows = std::ssize(job_.online->training);
     position.rows_checksum = prompts_checksum(job_.online->training);
@@ -137,18 +141,19 @@ class ClipData final : public RunData {
     int64_t patches = 0;
     for (const int64_t row : sets_.training.chosen)
       patches += sets_.training.rows->header(row).latents.patches(job_.clips->demands.patch);
-    const EpochSize epoch = order_.epoch();
-    return {order_.rows, patches, epoch, total_steps(job_.config.schedule, epoch.steps())};
+    return {order_.size.lines, patches, order_.size, total_steps(job_.config.schedule, order_.size)};
   }
   void identify(int64_t steps_per_epoch, TrainingPosition& position) const override {
-    position.rows = order_.rows;
+    position.rows = order_.size.lines;
     position.rows_checksum = sets_.training.rows->checksum();
     if (has_evaluation()) position.evaluation_checksum = sets_.validation.rows->checksum();
     position.steps_per_epoch = steps_per_epoch;
   }
   [[nodiscard]] std::unique_ptr<StepFeed> make_feed(TrainingSession&, const TrainingLength& length,
                                                     const TrainingPosition& position, Ranks& ranks) const override {
-    return std::make_unique<ClipFeed>(*job_.clips, sets_.training, order_, position.step, length.total_steps,
+    ClipOrder order = order_;
+    order.size = length.epoch;
+    return std::make_unique<ClipFeed>(*job_.clips, sets_.training, order, position.step, length.total_steps,
                                       RankPart{ranks.rank(), ranks.size()}, listeners_.sample);
   }
   void sample(TrainingSession& session, int64_t step) const override {

@@ -43,6 +43,8 @@ class RunData {
   // Fills in the fields by which a checkpoint is recognised as one of these data. `steps_per_epoch` is that of
   // length().
   virtual void identify(int64_t steps_per_epoch, TrainingPosition& position) const = 0;
+  // Returns true if the length counts rows, so that a run may go on from a checkpoint with batches of another size.
+  [[nodiscard]] virtual bool counts_rows() const { return true; }
   // Returns the feed for the steps after `position`. Borrows session and ranks.
   [[nodiscard]] virtual std::unique_ptr<StepFeed> make_feed(TrainingSession& session, const TrainingLength& length,
                                                             const TrainingPosition& position, Ranks& ranks) const = 0;

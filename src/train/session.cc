@@ -51,9 +51,10 @@ void set_scalar(const TensorView& view, T value) {
 using Streams = std::span<const infer::Batch>;
 
 void fill(Executor& executor, const Graph& graph, const MicroBatchValues& values, Streams streams, float scale,
-          const StreamShare& share) {
+          const StreamShare& share, size_t in_group) {
   for (const BatchColumn& column : values.columns)
-    share.fill(graph.value(column.value), column, nth(streams, column.stream), executor.home(column.value));
+    share.fill(graph.value(column.value), column, nth(streams, column.stream), in_group, values.tokens,
+               executor.home(column.value));
   if (values.scale != kNone) set_scalar(executor.home(values.scale), scale);
 }
 
@@ -66,27 +67,26 @@ void fill_empty(Executor& executor, const Graph& graph, const MicroBatchValues& 
 
 int64_t tokens_of(Streams streams, int stream) { return streams.empty() ? 0 : nth(streams, stream).tokens; }
 
-// Returns the most tokens of each stream of `count` micro-batches.
+// Returns the tokens of each stream of the micro-batches of a group, of which the first `count` have rows.
 template <typename StreamsOf>
-StreamShare::Lengths longest_streams(size_t count, const StreamsOf& streams_of) {
-  StreamShare::Lengths longest{};
+std::vector<StreamShare::Lengths> stream_lengths(size_t group, size_t count, const StreamsOf& streams_of) {
+  std::vector<StreamShare::Lengths> lengths(group);
   for (size_t i = 0; i < count; ++i) {
     const Streams streams = streams_of(i);
-    SPILLWAY_CHECK(streams.size() <= longest.size(), "{} streams", streams.size());
-    for (size_t stream = 0; stream < streams.size(); ++stream)
-      longest[stream] = std::max(longest[stream], streams[stream].tokens);
+    SPILLWAY_CHECK(streams.size() <= lengths[i].size(), "{} streams", streams.size());
+    for (size_t stream = 0; stream < streams.size(); ++stream) lengths[i][stream] = streams[stream].tokens;
   }
-  return longest;
+  return lengths;
 }
 
 // Fills the micro-batches of a group, of which the first `count` have rows: streams_of(i) returns the streams of one.
 template <typename StreamsOf>
 void fill_group(Executor& executor, const Graph& graph, std::span<const MicroBatchValues> group, size_t count,
                 const StreamsOf& streams_of, float scale, StreamShare& share) {
-  share.agree(longest_streams(count, streams_of));
   SPILLWAY_CHECK(count <= group.size(), "{} micro-batches in a graph of {}", count, group.size());
+  share.agree(stream_lengths(group.size(), count, streams_of));
   for (size_t i = 0; i < group.size(); ++i)
-    i < count ? fill(executor, graph, group[i], streams_of(i), scale, share)
+    i < count ? fill(executor, graph, group[i], streams_of(i), scale, share, i)
               : fill_empty(executor, graph, group[i], scale);
 }
 
@@ -97,7 +97,7 @@ template <typename StreamsOf>
 void set_tokens(Executor& executor, std::span<const MicroBatchValues> group, const StreamsOf& streams_of, int stream,
                 const StreamShare& share) {
   for (size_t i = 0; i < group.size(); ++i)
-    executor.set_rows(group[i].tokens, share.rows(stream, tokens_of(streams_of(i), stream)));
+    executor.set_rows(group[i].tokens, share.rows(i, stream, tokens_of(streams_of(i), stream)));
 }
 template <typename StreamsOf>
 void set_rows(Executor& executor, const Objective& objective, std::span<const MicroBatchValues> group,
@@ -244,6 +244,7 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
     copy_results(executor, group[i].loss_result + 1,
                  std::span(observed_).subspan(i * objective.observed, objective.observed));
   }
+  if (!objective.objective->is_sum_of_tokens()) return;
   share_.add_up(losses_);
   share_.add_up(observed_);
 }

@@ -1,7 +1,6 @@
 #include "train/step_feed.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -16,23 +15,23 @@ using PackingProgress = std::function<void(int64_t rows, int64_t of)>;
 // Feeds rows in memory, packed and shuffled for each epoch.
 class EpochFeed : public StepFeed {
  public:
-  EpochFeed(const data::BatchOptions& options, ObjectivePtr objective, const TrainingData& data,
-            int64_t steps_per_epoch, int64_t tokens, PackingProgress packing)
+  EpochFeed(const data::BatchOptions& options, ObjectivePtr objective, const TrainingData& data, const EpochSize& size,
+            int64_t tokens, PackingProgress packing)
       : rows_(data.training),
         scores_(data.training_scores),
         filler_(std::move(objective), tokens),
         options_(options),
-        accumulation_(options.step_batches),
-        steps_per_epoch_(steps_per_epoch),
+        size_(size),
         packing_(std::move(packing)) {}
 
   void begin(int64_t step) override {
-    if (const int64_t epoch = step / steps_per_epoch_; epoch != epoch_) {
-      epoch_ = epoch;
-      plan_ = plan_epoch(rows_, options_, epoch, packing_);
+    const EpochSize::Place at = size_.place(step);
+    if (at.epoch != epoch_) {
+      epoch_ = at.epoch;
+      plan_ = at.is_in_rest ? rest_of(*size_.change) : plan_epoch(rows_, options_, at.epoch, packing_);
     }
-    first_ = std::min(step % steps_per_epoch_ * accumulation_, plan_.micro_batches());
-    last_ = std::min(first_ + accumulation_, plan_.micro_batches());
+    first_ = std::min(at.batch, plan_.micro_batches());
+    last_ = std::min(first_ + size_.step_batches, plan_.micro_batches());
   }
   [[nodiscard]] StepTotals totals() const override {
     StepTotals totals{.micro_batches = last_ - first_};
@@ -45,11 +44,16 @@ class EpochFeed : public StepFeed {
   }
 
  private:
+  [[nodiscard]] data::EpochPlan rest_of(const BatchChange& change) const {
+    const data::EpochRest rest{change.line, change.order_lines, change.order_batches};
+    return plan_rest(rows_, options_, change.epoch, rest, packing_);
+  }
+
   const data::RowTable& rows_;
   const ReferenceScores& scores_;
   StreamFiller filler_;
   data::BatchOptions options_;
-  int64_t accumulation_, steps_per_epoch_;
+  EpochSize size_;
   PackingProgress packing_;
   int64_t epoch_ = -1, first_ = 0, last_ = 0;
   data::EpochPlan plan_;  // of the epoch
@@ -97,17 +101,19 @@ std::span<const data::MicroBatch> StreamFiller::fill(const data::RowTable& rows,
   return streams_;
 }
 
-int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch) {
-  return schedule.max_steps.value_or(
-      static_cast<int64_t>(std::ceil(schedule.num_epochs * static_cast<double>(steps_per_epoch))));
+int64_t total_steps(const config::ScheduleSettings& schedule, const EpochSize& epoch) {
+  return schedule.max_steps ? *schedule.max_steps : epoch.steps_of(schedule.num_epochs);
 }
 
 TrainingLength training_length(const config::ScheduleSettings& schedule, const data::BatchOptions& options,
                                const TrainingData& data, const PackingProgress& packing) {
-  if (data.stream) return {.epoch = {.micro_batches = *schedule.max_steps}, .total_steps = *schedule.max_steps};
+  if (data.stream) return {.epoch = {.lines = *schedule.max_steps}, .total_steps = *schedule.max_steps};
   const data::EpochPlan plan = plan_epoch(data.training, options, 0, packing);
-  const EpochSize epoch{.micro_batches = plan.micro_batches(), .step_batches = options.step_batches};
-  return {plan.lines.size(), count_tokens(plan.lines.pieces), epoch, total_steps(schedule, epoch.steps())};
+  const EpochSize epoch{.lines = plan.lines.size() + plan.left_out,
+                        .step_batches = options.step_batches,
+                        .batch_lines = options.rows,
+                        .drops_last = options.drops_last};
+  return {plan.lines.size(), count_tokens(plan.lines.pieces), epoch, total_steps(schedule, epoch)};
 }
 
 std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, ObjectivePtr objective,
@@ -115,8 +121,7 @@ std::unique_ptr<StepFeed> make_step_feed(const data::BatchOptions& options, Obje
                                          const std::optional<data::StreamPosition>& from, int64_t tokens,
                                          PackingProgress packing) {
   if (data.stream) return std::make_unique<StreamFeed>(options, data.stream, from.value_or(data::StreamPosition()));
-  return std::make_unique<EpochFeed>(options, std::move(objective), data, length.epoch.steps(), tokens,
-                                     std::move(packing));
+  return std::make_unique<EpochFeed>(options, std::move(objective), data, length.epoch, tokens, std::move(packing));
 }
 
 }  // namespace spillway::train

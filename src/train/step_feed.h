@@ -70,8 +70,8 @@ class EvaluationFeed {
   }
 };
 
-// Returns the number of steps of a run whose epochs have `steps_per_epoch` steps.
-[[nodiscard]] int64_t total_steps(const config::ScheduleSettings& schedule, int64_t steps_per_epoch);
+// Returns the number of steps of a run.
+[[nodiscard]] int64_t total_steps(const config::ScheduleSettings& schedule, const EpochSize& epoch);
 // Returns the length of a run. Counts as transformers does: the last step of an epoch has the micro-batches that are
 // left.
 [[nodiscard]] TrainingLength training_length(const config::ScheduleSettings& schedule,

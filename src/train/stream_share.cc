@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/sizes.h"
+#include "data/batch.h"
 #include "train/rank_text.h"
 
 namespace spillway::train {
@@ -37,32 +38,42 @@ std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vecto
 
 }  // namespace
 
-void StreamShare::agree(const Lengths& tokens) {
+void StreamShare::agree(std::span<const Lengths> tokens) {
   if (!is_shared()) return;
-  std::vector<double> mine(kMaxStreams);
-  for (size_t i = 0; i < tokens.size(); ++i) mine[i] = static_cast<double>(rows_of_rank(tokens[i], ranks_));
-  rows_.fill(0);
+  std::vector<double> mine;
+  for (const Lengths& streams : tokens)
+    for (const int64_t length : streams) mine.push_back(static_cast<double>(rows_of_rank(length, ranks_)));
+  rows_.assign(tokens.size(), {});
   for (const std::vector<double>& rows : exchange_numbers(*peers_, mine))
-    for (size_t i = 0; i < rows_.size(); ++i) rows_[i] = std::max(rows_[i], static_cast<int64_t>(rows[i]));
+    for (size_t i = 0; i < rows.size(); ++i) {
+      int64_t& most = rows_[i / kMaxStreams][i % kMaxStreams];
+      most = std::max(most, static_cast<int64_t>(rows[i]));
+    }
 }
 
-int64_t StreamShare::rows(int stream, int64_t tokens) const { return is_shared() ? nth(rows_, stream) : tokens; }
+int64_t StreamShare::rows(size_t in_group, int stream, int64_t tokens) const {
+  return is_shared() ? nth(rows_[in_group], stream) : tokens;
+}
 
-void StreamShare::fill(const Value& value, const BatchColumn& column, const infer::Batch& batch,
-                       const TensorView& to) const {
+void StreamShare::fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, size_t in_group,
+                       AxisId tokens, const TensorView& to) const {
   const bool is_own = column.column.name == kOwnOffsets.name;
   const std::span<const std::byte> content = batch.content(is_own ? kSeqOffsets.name : column.column.name);
-  if (!is_shared() || value.type.axis != kTokenAxis) {
+  if (!is_shared() || value.type.axis != tokens) {
     infer::copy_column(value, content, to);
     if (!is_own) return;
     for (int32_t& offset : span_of(to.as<int32_t>(), to.elems()))
-      offset -= narrow<int32_t>(place() * nth(rows_, column.stream));
+      offset -= narrow<int32_t>(place() * nth(rows_[in_group], column.stream));
     return;
   }
-  const int64_t rows = nth(rows_, column.stream);
+  const int64_t rows = nth(rows_[in_group], column.stream);
   SPILLWAY_CHECK(batch.tokens > 0 && rows <= to.shape[0], "{} rows of {} tokens for {}", rows, batch.tokens,
                  value.name);
-  copy_rows(content, batch.tokens, place() * rows, rows, to.as<std::byte>());
+  const int64_t first = place() * rows;
+  copy_rows(content, batch.tokens, first, rows, to.as<std::byte>());
+  if (column.column.name != "labels") return;
+  const int64_t own = std::clamp<int64_t>(batch.tokens - first, 0, rows);
+  std::fill_n(to.as<int32_t>() + own, rows - own, data::kIgnoredLabel);
 }
 
 void StreamShare::add_up(std::vector<double>& numbers) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "dist/peers.h"
@@ -24,15 +25,18 @@ class StreamShare {
   static constexpr size_t kMaxStreams = 2;
   using Lengths = std::array<int64_t, kMaxStreams>;  // tokens, by stream
 
-  // Prepares for micro-batches whose longest streams have so many tokens. Ranks exchange as many rows as each other, so
-  // that all have the rows of the longest of any.
-  void agree(const Lengths& tokens);
-  // Returns the rows of a stream of so many tokens that this rank computes: those behind the last token belong to no
-  // sequence.
-  [[nodiscard]] int64_t rows(int stream, int64_t tokens) const;
+  // Prepares for the micro-batches of a group, whose streams have so many tokens. Ranks exchange as many rows as each
+  // other, so that each micro-batch has the rows of the longest of those that other ranks compute beside it, whatever
+  // else is in the group.
+  void agree(std::span<const Lengths> tokens);
+  // Returns the rows of a stream of micro-batch number `in_group`, of so many tokens, that this rank computes: those
+  // behind the last token belong to no sequence.
+  [[nodiscard]] int64_t rows(size_t in_group, int stream, int64_t tokens) const;
   // Fills a column's value with its content, or the rows of it that are this rank's. Rows behind the last token repeat
-  // that one, which has no label. REQUIRES: agree() was called for the batch.
-  void fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, const TensorView& to) const;
+  // that one, without its label. `tokens` is the axis of the micro-batch's tokens. REQUIRES: agree() was called for
+  // the group.
+  void fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, size_t in_group, AxisId tokens,
+            const TensorView& to) const;
   // Replaces numbers of this rank by their sums over the ranks that share a micro-batch, in order of rank. REQUIRES:
   // these have as many numbers.
   void add_up(std::vector<double>& numbers);
@@ -44,7 +48,7 @@ class StreamShare {
 
   Peers* peers_;
   int64_t ranks_;
-  Lengths rows_{};  // of this rank
+  std::vector<Lengths> rows_;  // of this rank, by micro-batch of the group
 };
 
 }  // namespace spillway::train

@@ -65,18 +65,20 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
       from_(std::move(start.checkpoint)) {
   data_->check();
   length_ = data_->length();
-  if (length_.epoch.micro_batches == 0)
+  if (length_.epoch.micro_batches() == 0)
     throw input_error("dataloader_drop_last",
                       "expected rows for a whole micro-batch of {}, got fewer; lower micro_batch_size, or remove it",
                       job.config.batches.micro_batch_size);
   check_intervals();
+  const EpochSize before = size_before();
+  if (from_) change_batches(before);
   learning_rate_.emplace(job.config.schedule, length_.total_steps);
-  data_->identify(length_.epoch.steps(), position_);
+  data_->identify(before.steps(), position_);
   position_.run = std::move(start.run);
   position_.base = std::move(base);
   position_.settings = settings_of(job, length_);
   position_.reward_models = identify_reward_models(job);
-  if (from_) go_on_from(from_->position);
+  if (from_) go_on_from(from_->position, before);
   check_room();
 }
 
@@ -84,24 +86,12 @@ void Trainer::check_room() const {
   const config::OutputSettings& output = job_.config.output;
   const int64_t model = result_bytes(job_, base_files_, session_.training());
   const int64_t kept = std::ssize(find_checkpoints(output.output_dir));
+  const int64_t ahead = output.save.kind == config::Interval::Kind::kPerEpoch ? length_.epoch.even_step(0) : 0;
   const int64_t checkpoints =
-      checkpoints_to_come(output, position_.step, length_.total_steps, length_.epoch.steps(), kept);
+      checkpoints_to_come(output, position_.step + ahead, length_.total_steps + ahead, length_.epoch.steps(), kept);
   const int64_t state = output.saves_only_model ? 0 : state_bytes(session_.training());
   // Checkpoints have the merged base of an adapter that restarts, and between two restarts the same one.
   train::check_room(output.output_dir, {model, model + state}, checkpoints);
-}
-
-void Trainer::go_on_from(const TrainingPosition& position) {
-  check_checkpoint(*from_, position_, length_.total_steps);
-  position_.step = position.step;
-  position_.num_tokens = position.num_tokens;
-  position_.stream = position.stream;
-  position_.merged = position.merged;
-  position_.feed = position.feed;
-  if (position.stopping) stopping_.restore(*position.stopping);
-  // Versions that did not record it evaluated before they saved, except at a last step without a due evaluation.
-  const int64_t every = evaluation_interval();
-  position_.is_evaluated = position.is_evaluated.value_or(every > 0 && position.step % every == 0);
 }
 
 int64_t Trainer::evaluation_interval() const {
@@ -123,19 +113,6 @@ void Trainer::check_intervals() const {
                     "expected checkpoints at steps of an evaluation, got one every {} steps and an evaluation every "
                     "{}; set eval_steps, and save_steps to a multiple of it",
                     save, evaluate);
-}
-
-void Trainer::load_checkpoint() {
-  if (!from_) return;
-  train::load_checkpoint(*from_, job_, session_.training(), session_.store());
-  keep_base_of(*from_);
-  position_.feed.round = load_round(*from_);
-  if (position_.step == length_.total_steps) {
-    log_info("{} is at the last of {} steps: nothing is left to train", from_->folder.string(), position_.step);
-  } else {
-    log_info("going on from {} (step {} of {})", from_->folder.string(), position_.step, length_.total_steps);
-  }
-  from_.reset();
 }
 
 // Saves a checkpoint if `feed` throws. Rows of a stream are read too late to refuse them before the first step, and a
@@ -326,11 +303,20 @@ void Trainer::sample() {
 
 bool Trainer::is_due(int64_t every) const { return every > 0 && position_.step % every == 0; }
 
+// An epoch ends at its last row, whatever the size of the batches before.
+bool Trainer::is_due(const config::Interval& interval) const {
+  const bool is_by_epoch = interval.kind == config::Interval::Kind::kPerEpoch;
+  const int64_t step = is_by_epoch ? length_.epoch.even_step(position_.step) : position_.step;
+  const int64_t every = interval.steps(length_.total_steps, length_.epoch.steps());
+  return every > 0 && step % every == 0;
+}
+
 bool Trainer::is_evaluation_due() const {
   const config::OutputSettings& output = job_.config.output;
   const bool is_by_epoch = output.evaluate.kind == config::Interval::Kind::kPerEpoch;
   const double unit = is_by_epoch ? static_cast<double>(length_.epoch.steps()) : 1;
-  return is_due(evaluation_interval()) && static_cast<double>(position_.step) >= output.eval_delay * unit;
+  const int64_t step = is_by_epoch ? length_.epoch.even_step(position_.step) : position_.step;
+  return is_due(output.evaluate) && static_cast<double>(step) >= output.eval_delay * unit;
 }
 
 // Does the work between two steps. If a signal interrupts its evaluation, a run that resumes from the checkpoint does
@@ -341,7 +327,7 @@ void Trainer::finish_step(TrainingOutcome& outcome) {
   const bool is_last_step = position_.step == length_.total_steps;
   // As in transformers, the last step has a checkpoint, too.
   const bool is_first_due = job_.config.output.saves_first_step && position_.step == 1;
-  const bool is_save_due = is_due(save_every) || (save_every > 0 && is_last_step) || is_first_due;
+  const bool is_save_due = is_due(saves) || (save_every > 0 && is_last_step) || is_first_due;
   const CheckpointContent usual =
       job_.config.output.saves_only_model ? CheckpointContent::kModel : CheckpointContent::kAll;
   // A longer run that resumes from it must not include an evaluation that only exists because this run ends.

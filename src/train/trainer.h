@@ -113,7 +113,10 @@ class Trainer {
   TrainingOutcome run();
 
  private:
-  void go_on_from(const TrainingPosition& position);
+  void go_on_from(const TrainingPosition& position, const EpochSize& before);
+  [[nodiscard]] EpochSize size_before() const;
+  void change_batches(const EpochSize& before);
+  void say_change(const EpochSize& before) const;
   void begin_step();
   template <typename Feed>
   [[nodiscard]] auto or_save(const Feed& feed);
@@ -147,6 +150,7 @@ class Trainer {
   void check_room() const;
   [[nodiscard]] int64_t evaluation_interval() const;
   [[nodiscard]] bool is_due(int64_t every) const;
+  [[nodiscard]] bool is_due(const config::Interval& interval) const;
   [[nodiscard]] bool is_evaluation_due() const;
   void begin_run(TrainingOutcome& outcome);
   void finish_step(TrainingOutcome& outcome);

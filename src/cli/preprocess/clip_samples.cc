@@ -16,7 +16,7 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   const train::ClipJob job = train::make_clip_job(config, model);
   const std::shared_ptr<const train::ClipSets> sets = train::open_clips(config, job);
   const train::ClipOrder order = train::clip_order(config, sets->training);
-  const int64_t steps = train::total_steps(config.schedule, order.epoch().steps());
+  const int64_t steps = train::total_steps(config.schedule, order.size);
   const int64_t samples = order.first_sample(steps);
   data::ClipStream stream(sets->training.rows, job.flow, train::training_turns(order, sets->training, 0, steps),
                           train::samples_in_flight(1));
@@ -38,8 +38,9 @@ ordered_json write_clip_samples(const std::filesystem::path& folder, const confi
   }
   progress.clear();
   write_file(folder / "samples.jsonl", lines);
+  const int64_t rows = order.size.lines;
   ordered_json summary = {
-      {"rows", order.rows}, {"samples", samples}, {"steps", steps}, {"patches", patches}, {"texts_dropped", dropped}};
+      {"rows", rows}, {"samples", samples}, {"steps", steps}, {"patches", patches}, {"texts_dropped", dropped}};
   write_file(folder / "summary.json", json_text(summary, 2) + "\n");
   return summary;
 }

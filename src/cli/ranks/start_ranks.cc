@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,14 @@ int ranks_that_suit(std::string_view device, int gpus, int numa_nodes) {
   return is_any_gpu ? std::max(gpus, 1) : 1;
 }
 
+int ranks_from(std::string_view text, int most, std::string_view range) {
+  int ranks = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
+  if (error != std::errc() || end != text.data() + text.size() || ranks < 1 || ranks > most)
+    throw input_error(kRanksFlag.name, "expected a number of processes {}, got {}; change it", range, quote(text));
+  return ranks;
+}
+
 int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch, std::string_view device) {
   if (!arguments.has(kRanksFlag.name)) return 0;
   const std::string text = arguments.value(kRanksFlag.name);
@@ -63,11 +72,7 @@ int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch, std:
     if (launch.is_one_of_several()) return 0;
     return ranks_that_suit(device, ops::visible_gpus(), numa_nodes());
   }
-  int ranks = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ranks);
-  if (error != std::errc() || end != text.data() + text.size() || ranks < 1)
-    throw input_error(kRanksFlag.name, "expected a number of processes from 1, or auto, got {}; change it",
-                      quote(text));
+  const int ranks = ranks_from(text, INT_MAX, "from 1, or auto");
   if (launch.is_one_of_several() && ranks != launch.size)
     throw input_error(kRanksFlag.name, "expected {}, the processes that {} started, got {}; change it, or remove it",
                       launch.size, launch.launcher, ranks);

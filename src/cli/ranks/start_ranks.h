@@ -23,6 +23,10 @@ constexpr CommandFlag kRanksFlag = {
 // launcher.
 [[nodiscard]] int ranks_asked_for(const ConfigArguments& arguments, const Launch& launch, std::string_view device);
 
+// Returns the number of ranks that `text`, the value of --ranks, says. Throws InputError if it is none from 1 to
+// `most`, which `range` says ("from 1").
+[[nodiscard]] int ranks_from(std::string_view text, int most, std::string_view range);
+
 // Runs `spillway train ARGS...` as so many ranks under mpirun, and returns the job's exit status. Throws InputError if
 // mpirun is not there, or this build has no MPI. `config` is the config's path, which must be that of a file: standard
 // input is not there for all ranks.

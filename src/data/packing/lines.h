@@ -31,6 +31,13 @@ struct Lines {
     resize(ends, count);
     resize(pieces, end_before(count));
   }
+  // Drops the first `count` lines. REQUIRES: there are that many.
+  void drop_first(int64_t count) {
+    const int64_t begin = end_before(count);
+    pieces.erase(pieces.begin(), pieces.begin() + begin);
+    ends.erase(ends.begin(), ends.begin() + count);
+    for (int64_t& end : ends) end -= begin;
+  }
   // The same lines in another order.
   [[nodiscard]] Lines in_order(std::span<const int64_t> order) const;
 

@@ -26,9 +26,14 @@ struct LocalCall {
   std::string_view kind;
   int64_t size = 0, detail = 0;
   const void* data = nullptr;
+  int together = 1;  // of a fold
 
   [[nodiscard]] bool agrees(const LocalCall& other) const {
-    return kind == other.kind && size == other.size && detail == other.detail;
+    return kind == other.kind && size == other.size && detail == other.detail && together == other.together;
+  }
+  [[nodiscard]] std::string text() const {
+    const std::string groups = together > 1 ? fmt::format(" in groups of {}", together) : "";
+    return fmt::format("{} of {} ({}){}", kind, size, detail, groups);
   }
 };
 
@@ -64,7 +69,7 @@ class LocalPeers final : public Peers {
   }
 
   void fold(std::span<const float> whole, std::span<float> part, const Cut& cut, const FoldOrder& order) override {
-    collective({"fold", cut.elems, order.contributors, whole.data()}, [&] {
+    collective({"fold", cut.elems, order.contributors, whole.data(), order.together}, [&] {
       const std::span<float> sum = part.first(static_cast<size_t>(cut.count(rank_)));
       std::vector<const float*> contributions;
       for (int i = 0; i < order.contributors; ++i)
@@ -143,8 +148,7 @@ class LocalPeers final : public Peers {
         const LocalCall& other = nth(job_->ranks, i).call;
         if (!other.agrees(call))
           throw machine_error(fmt::format("rank {} on {}", i, kLocalHost),
-                              "expected {} of {} ({}) as on rank {}, got {} of {} ({}); this is a bug", call.kind,
-                              call.size, call.detail, rank_, other.kind, other.size, other.detail);
+                              "expected {} as on rank {}, got {}; this is a bug", call.text(), rank_, other.text());
       }
     }
     work();

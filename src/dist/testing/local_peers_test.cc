@@ -91,3 +91,15 @@ TEST_CASE("collectives that differ between ranks are an error on all") {
   CHECK(errors[1] ==
         "[rank 0 on localhost] expected fold of 5001 (2) as on rank 1, got fold of 5000 (2); this is a bug");
 }
+
+TEST_CASE("folds in groups of different sizes are an error on all ranks") {
+  const auto errors = run_ranks(4, [](Peers& peers) {
+    const std::vector<float> whole(5000);
+    std::vector<float> part(4096);
+    peers.fold(whole, part, spillway::cut_of(5000, 4), {.contributors = 4, .together = peers.rank() == 3 ? 1 : 2});
+  });
+  CHECK(errors[0] ==
+        "[rank 3 on localhost] expected fold of 5000 (4) in groups of 2 as on rank 0, got fold of 5000 (4); this is a "
+        "bug");
+  for (const std::string& error : errors) CHECK_FALSE(error.empty());
+}

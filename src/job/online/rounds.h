@@ -28,9 +28,7 @@ class RoundSchedule {
   [[nodiscard]] int64_t micro_batches_per_round() const { return slices_ * iterations_; }
   [[nodiscard]] int64_t slices() const { return slices_; }
   [[nodiscard]] int64_t micro_batches_per_epoch() const { return rounds_per_epoch_ * micro_batches_per_round(); }
-  [[nodiscard]] EpochSize epoch() const {
-    return {.micro_batches = micro_batches_per_epoch(), .step_batches = accumulation_};
-  }
+  [[nodiscard]] EpochSize epoch() const { return {.lines = micro_batches_per_epoch(), .step_batches = accumulation_}; }
 
   // The micro-batches of optimizer step `step`, numbered over the whole run. The last step of an epoch has those that
   // are left.

@@ -9,7 +9,6 @@
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
-#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
 namespace {
@@ -36,8 +35,7 @@ class Reward final : public PairObjective {
     const ValueId scores =
         ops::matmul(builder, in.model().hidden, in.model().head, {.transpose_b = true, .out_dtype = DType::kF32});
     const auto score_of = [&](int64_t which) {
-      return ops::sequence_sum(builder, scores, in.column(kIsLast), in.sequence_offsets(),
-                               {.axis = kRowAxis, .first = which, .stride = 2});
+      return sum_of_sequences(builder, in, scores, in.column(kIsLast), which, 2);
     };
     const ValueId chosen = score_of(0), rejected = score_of(1);
     const ValueId lead = pw::sub(builder, pw::sub(builder, chosen, rejected), in.column(kMargin));

@@ -30,6 +30,7 @@ class Steps final : public PreferenceObjective {
  public:
   using PreferenceObjective::PreferenceObjective;
 
+  [[nodiscard]] bool is_sum_of_tokens() const override { return true; }
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {{{"labels", fill_typical_labels}, i32_per_token},
             {{kShare, fill_typical_share},

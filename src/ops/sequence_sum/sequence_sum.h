@@ -16,7 +16,8 @@ struct SequencesOfRows {
 //   x            f32 [T] or [T, 1], per token
 //   weights      f32 [T], per token, by which x is multiplied; kNone: 1
 //   seq_offsets  i32 [max_sequences + 1]: sequence s is [seq_offsets[s], seq_offsets[s + 1]); unused entries repeat the
-//                length of the stream
+//                length of the stream. Of a sequence that begins before the tokens, or ends behind them, as where ranks
+//                share a stream, those that are there count
 //
 // Returns the sum of each row's sequence: f32 [R] along rows.axis. Products and their sum are f64, token after token on
 // the CPU and in an order that depends on the sequence's length alone on a GPU, and rounded once: a row's bits depend

@@ -7,7 +7,7 @@ namespace spillway::ops {
 void sequence_sum_cpu(const KernelArgs& args) {
   const auto* x = args.inputs[sequence_sum_op::kX].as<float>();
   const TensorView& out = args.outputs[0];
-  const SequenceTokens tokens(args);
+  const SequenceTokens tokens(args, args.inputs[sequence_sum_op::kX]);
   args.threads->parallel_for(out.elems(), 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       const TokenSpan span = tokens.of_row(row);
@@ -20,7 +20,7 @@ void sequence_sum_cpu(const KernelArgs& args) {
 
 void sequence_spread_cpu(const KernelArgs& args) {
   const TensorView& dy = args.inputs[sequence_sum_op::kX];
-  const SequenceTokens tokens(args);
+  const SequenceTokens tokens(args, args.outputs[0]);
   zero_tensor(args.outputs[0], *args.threads);
   auto* dx = args.outputs[0].as<float>();
   args.threads->parallel_for(dy.elems(), 1, [&](int64_t begin, int64_t end, int) {

@@ -31,13 +31,13 @@ __global__ void __launch_bounds__(kThreads) sequence_spread_kernel(const float* 
 void sequence_sum_cuda(const KernelArgs& args) {
   const TensorView& out = args.outputs[0];
   cuda::launch(sequence_sum_kernel, {out.elems(), kThreads}, args.stream, args.inputs[kX].as<float>(),
-               SequenceTokens(args), out.as<float>());
+               SequenceTokens(args, args.inputs[kX]), out.as<float>());
 }
 
 void sequence_spread_cuda(const KernelArgs& args) {
   const TensorView &dy = args.inputs[kX], &dx = args.outputs[0];
   cuda::zero_bytes(dx.data, dx.bytes(), args.stream);
-  cuda::launch(sequence_spread_kernel, {dy.elems(), kThreads}, args.stream, dy.as<float>(), SequenceTokens(args),
+  cuda::launch(sequence_spread_kernel, {dy.elems(), kThreads}, args.stream, dy.as<float>(), SequenceTokens(args, dx),
                dx.as<float>());
 }
 

@@ -17,12 +17,13 @@ const ValueType kPerToken{DType::kF32, {kSummedTokens}, kTokenAxis};
 const Numbers kOffsets = {0, 1, 30, 330, 330, 600, 611, 690, 690};
 const ValueType kOffsetType{DType::kI32, {static_cast<int64_t>(kOffsets.size())}};
 
-OperationCase make_sums(int64_t rows, int64_t first, int64_t stride, bool is_weighted) {
+OperationCase make_sums(int64_t rows, int64_t first, int64_t stride, bool is_weighted,
+                        const Numbers& offsets = kOffsets) {
   OperationCase test{.tokens = kSummedTokens,
                      .rows = rows,
                      .inputs = {{kPerToken, random_numbers(kSummedTokens, 1)},
                                 {kPerToken, random_numbers(kSummedTokens, 2), false},
-                                {kOffsetType, kOffsets, false, true},
+                                {kOffsetType, offsets, false, true},
                                 // This makes the case follow the rows, too.
                                 {{DType::kF32, {rows}, kRowAxis}, random_numbers(rows, 3)}}};
   test.build = [=](Builder& b, const std::vector<ValueId>& in) {
@@ -34,8 +35,10 @@ OperationCase make_sums(int64_t rows, int64_t first, int64_t stride, bool is_wei
     for (size_t row = 0; row < out.size(); ++row) {
       const size_t sequence = static_cast<size_t>(first) + row * static_cast<size_t>(stride);
       double sum = 0;
-      for (auto t = static_cast<size_t>(in[2][sequence]); t < static_cast<size_t>(in[2][sequence + 1]); ++t)
-        sum += in[0][t] * (is_weighted ? in[1][t] : 1);
+      for (size_t t = 0; t < in[0].size(); ++t) {
+        const auto at = static_cast<double>(t);
+        if (at >= in[2][sequence] && at < in[2][sequence + 1]) sum += in[0][t] * (is_weighted ? in[1][t] : 1);
+      }
       out[row] *= sum;
     }
     return out;
@@ -52,6 +55,14 @@ TEST_CASE("sums over sequences and their gradients agree with float64, for short
     check_operation(make_sums(4, 0, 2, is_weighted));  // the first of each pair
     check_operation(make_sums(4, 1, 2, is_weighted));  // and the second
     check_operation(make_sums(3, 4, 1, is_weighted));
+  }
+}
+
+TEST_CASE("of a sequence that begins before the tokens or ends behind them, those that are there count") {
+  const Numbers offsets = {-700, -40, -3, 330, 330, 600, 611, 930, 1400};
+  for (const bool is_weighted : {false, true}) {
+    check_operation(make_sums(8, 0, 1, is_weighted, offsets));
+    check_operation(make_sums(4, 1, 2, is_weighted, offsets));
   }
 }
 

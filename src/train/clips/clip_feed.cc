@@ -61,15 +61,15 @@ class SampleNumbers {
  private:
   // Goes to the rank's next micro-batch; at the end of a step, to the next step instead.
   void next_batch() {
-    const int64_t samples = order_.samples_of(step_), batches = div_ceil(samples, order_.rows_per_batch);
+    const int64_t samples = order_.samples_of(step_), batches = div_ceil(samples, order_.size.batch_lines);
     if (next_batch_ >= batches) {
       ++step_;
       next_batch_ = part_.rank;
       return;
     }
-    const int64_t own = next_batch_ * order_.rows_per_batch;
+    const int64_t own = next_batch_ * order_.size.batch_lines;
     at_ = order_.first_sample(step_) + own;
-    end_ = at_ + std::min(order_.rows_per_batch, samples - own);
+    end_ = at_ + std::min(order_.size.batch_lines, samples - own);
     next_batch_ += part_.size;
   }
 
@@ -88,18 +88,9 @@ data::ClipTurns in_order(std::vector<data::ClipTurn> turns) {
 
 }  // namespace
 
-int64_t ClipOrder::micro_batches() const { return div_ceil(rows, rows_per_batch); }
-
-int64_t ClipOrder::first_sample(int64_t step) const {
-  const int64_t steps = epoch().steps();
-  return step / steps * rows + std::min(rows, step % steps * step_batches * rows_per_batch);
-}
-
 ClipOrder clip_order(const config::Config& config, const ClipSet& set) {
   const data::BatchOptions& options = config.data.batches;
-  return {.rows = set.size(),
-          .rows_per_batch = options.rows,
-          .step_batches = options.step_batches,
+  return {.size = {.lines = set.size(), .step_batches = options.step_batches, .batch_lines = options.rows},
           .order = options.order,
           .seed = options.seed};
 }
@@ -109,11 +100,11 @@ data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64
           rows = std::vector<int64_t>()]() mutable -> std::optional<data::ClipTurn> {
     const std::optional<int64_t> sample = turns.next();
     if (!sample) return {};
-    if (const int64_t now = *sample / order.rows; now != epoch) {
+    if (const int64_t now = *sample / order.size.lines; now != epoch) {
       epoch = now;
-      rows = data::order_of_epoch(order.rows, order.order, order.seed, epoch);
+      rows = data::order_of_epoch(order.size.lines, order.order, order.seed, epoch);
     }
-    const int64_t index = nth(rows, *sample % order.rows);
+    const int64_t index = nth(rows, *sample % order.size.lines);
     return data::ClipTurn{.row = nth(set.chosen, index), .sample = *sample};
   };
 }
@@ -123,20 +114,20 @@ ClipFeed::ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& orde
     : job_(job),
       order_(order),
       stream_(set.rows, job.flow, training_turns(order, set, first_step, total_steps, part),
-              samples_in_flight(order.rows_per_batch)),
+              samples_in_flight(order.size.batch_lines)),
       on_sample_(std::move(on_sample)) {}
 
 void ClipFeed::begin(int64_t step) { step_ = step; }
 
 StepTotals ClipFeed::totals() const {
   const int64_t samples = order_.samples_of(step_);
-  return {.micro_batches = div_ceil(samples, order_.rows_per_batch), .targets = samples};
+  return {.micro_batches = div_ceil(samples, order_.size.batch_lines), .targets = samples};
 }
 
 std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
   batch_.clear();
-  const int64_t left = order_.samples_of(step_) - index * order_.rows_per_batch;
-  for (int64_t i = 0; i < std::min(left, order_.rows_per_batch); ++i) {
+  const int64_t left = order_.samples_of(step_) - index * order_.size.batch_lines;
+  for (int64_t i = 0; i < std::min(left, order_.size.batch_lines); ++i) {
     const std::optional<data::ClipSample> sample = stream_.next();
     SPILLWAY_CHECK(sample.has_value(), "no sample for step {}", step_);
     data::add_to_micro_batch(batch_, *sample, job_.demands);

@@ -33,14 +33,12 @@ struct SampleSeen {
 // The order in which the rows are trained on. It is a pure function of its members, so that a position is enough to go
 // on.
 struct ClipOrder {
-  int64_t rows = 0, rows_per_batch = 1, step_batches = 1;
+  EpochSize size;  // a line is a row
   data::RowOrder order = data::RowOrder::kShuffled;
   uint64_t seed = 42;
 
-  [[nodiscard]] int64_t micro_batches() const;  // of an epoch; the last may hold fewer rows
-  [[nodiscard]] EpochSize epoch() const { return {.micro_batches = micro_batches(), .step_batches = step_batches}; }
   // Returns the number of the first sample of a step, and below how many samples the step has.
-  [[nodiscard]] int64_t first_sample(int64_t step) const;
+  [[nodiscard]] int64_t first_sample(int64_t step) const { return size.lines_before(step); }
   [[nodiscard]] int64_t samples_of(int64_t step) const { return first_sample(step + 1) - first_sample(step); }
 };
 [[nodiscard]] ClipOrder clip_order(const config::Config& config, const ClipSet& set);
