@@ -247,9 +247,20 @@ Json ConversationReader::mapped_message(const Record& record, const Json& messag
     taken.insert(source);
     if (message.contains(source) && !message[source].is_null()) mapped[property] = message[source];
   }
+  const auto is_same = [&](const std::string& name, const Json& one, const Json& other) {
+    if (name != "role" || !one.is_string() || !other.is_string()) return one == other;
+    return mapped_role(one.get<std::string>()) == mapped_role(other.get<std::string>());
+  };
   // Further properties go to the template as they are.
   for (const auto& [name, value] : message.items()) {
-    if (!taken.contains(name) && !value.is_null()) mapped[name] = value;
+    if (taken.contains(name) || value.is_null()) continue;
+    const auto found = mapped.find(name);
+    if (found != mapped.end() && !is_same(name, *found, value))
+      throw input_error(record.where,
+                        "expected messages that say their '{}' once, got another one in '{}' than in '{}', which "
+                        "message_property_mappings names; map '{}' to '{}', or remove it from the rows",
+                        name, name, mappings_.at(name), name, name);
+    mapped[name] = value;
   }
   if (!mapped.contains("role") || !mapped["role"].is_string()) {
     std::string names;

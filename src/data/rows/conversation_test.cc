@@ -1,5 +1,6 @@
-// Conversations that are made of columns. What they should be is LLaMA-Factory's converter of alpaca rows (0.9.5,
-// data/converter.py): instruction and input joined by a line break are the user's message.
+// Conversations that are made of columns, and the names of a message's properties. What the former should be is
+// LLaMA-Factory's converter of alpaca rows (0.9.5, data/converter.py): instruction and input joined by a line break are
+// the user's message.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -71,6 +72,21 @@ TEST_CASE("a column that a conversation lacks, or one of its two keys, is an err
   CHECK_THROWS_WITH(rows_of_columns({{"input", "The sky."}}, half),
                     "[datasets: a.jsonl] expected field_instruction and field_output together, got field_input alone; "
                     "give both");
+}
+
+TEST_CASE("a property that a message has under its mapped name and its own says the same, or the row is an error") {
+  DatasetConfig config;
+  config.message_property_mappings = {{"role", "from"}, {"content", "value"}};
+  const auto rows_of = [&](const Json& question) {
+    return rows_of_columns({{"messages", {question, {{"from", "gpt"}, {"value", "Yes."}}}}}, config);
+  };
+  const std::vector<Row> rows = rows_of({{"from", "human"}, {"role", "user"}, {"value", "Is it?"}});
+  CHECK(rows[0].input_ids == rows_of_columns(messages("Is it?"), {})[0].input_ids);
+  // axolotl learns from 'content' and 'role' here.
+  CHECK_THROWS_WITH(rows_of({{"from", "human"}, {"value", "Is it?"}, {"content", "Is  it?"}}),
+                    doctest::Contains("got another one in 'content' than in 'value'"));
+  CHECK_THROWS_WITH(rows_of({{"from", "human"}, {"value", "Is it?"}, {"role", "assistant"}}),
+                    doctest::Contains("got another one in 'role' than in 'from'"));
 }
 
 }  // namespace spillway::data
