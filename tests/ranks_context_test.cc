@@ -44,8 +44,8 @@ void train_shared(const TinyJob& job, const std::string& name, int groups, int c
   for (const std::string& error : run_over_ranks(groups * context, job.train(name, all))) CHECK(error == "");
 }
 
-// The numbers of metrics.jsonl that ranks must agree on, by line and key: all but times, memory, and what follows from
-// the loss.
+// The numbers of metrics.jsonl that ranks must agree on, by line and key: all but times, memory, what follows from the
+// loss, and the loads of experts, which ranks that share sequences do not count.
 std::map<std::string, double> metric_numbers(const TinyJob& job, const std::string& name) {
   std::map<std::string, double> numbers;
   const std::string text = read_file(job.output(name) / "metrics.jsonl", 1 << 24);
@@ -54,7 +54,7 @@ std::map<std::string, double> metric_numbers(const TinyJob& job, const std::stri
     const nlohmann::json line = nlohmann::json::parse(text.substr(begin, text.find('\n', begin) - begin));
     for (const auto& [key, value] : line.items()) {
       const bool is_of_machine = key.find("second") != std::string::npos || key.starts_with("memory/");
-      if (is_of_machine || key.ends_with("perplexity")) continue;
+      if (is_of_machine || key.ends_with("perplexity") || key.starts_with("expert")) continue;
       numbers[std::to_string(number) + " " + key] = value.get<double>();
     }
   }

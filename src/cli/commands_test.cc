@@ -115,7 +115,7 @@ TEST_CASE("a plan is of as many ranks as it is asked for") {
   for (const char* ranks : {"1", "8"})
     CHECK(run({"plan", config.path, "--ranks", ranks, "--check-config"}).status == 0);
   CHECK(run({"plan", config.path, "--ranks", "0"})
-            .err.starts_with("[--num_processes] expected an integer of at least 1"));
+            .err.starts_with("[--ranks] expected a number of processes from 1 to 1000000, got '0'"));
 }
 
 TEST_CASE("an example says in JSON what it wrote") {

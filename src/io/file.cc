@@ -248,15 +248,34 @@ void remove_folder(const fs::path& folder) {
   if (::rename(target.c_str(), name.temporary().c_str()) != 0) throw_file_error(target, "be removed", errno);
 }
 
+namespace {
+
+// Returns true if the path of a folder, or the beginning of it, is something other than a folder.
+bool is_file_in_the_way(const fs::path& folder) {
+  std::error_code error;
+  for (fs::path at = without_trailing_slash(folder); !at.empty(); at = at.parent_path()) {
+    const fs::file_status status = fs::status(at, error);
+    if (fs::exists(status)) return !fs::is_directory(status);
+    if (at == at.root_path()) break;
+  }
+  return false;
+}
+
+}  // namespace
+
 void create_folders(const fs::path& folder) {
   std::error_code error;
   std::vector<fs::path> made;  // from the innermost outwards
   for (fs::path at = without_trailing_slash(folder); !at.empty() && !fs::exists(at, error); at = at.parent_path())
     made.push_back(at);
-  fs::create_directories(folder, error);
-  // create_directories reports a file in the way as ENOTDIR or EEXIST, depending on where it stands.
-  if (error == std::errc::file_exists || error == std::errc::not_a_directory) {
-    throw input_error(folder.string(), "expected the name of a folder, got a file in the way; choose another name");
+  // create_directories reports a file in the way as ENOTDIR or EEXIST, depending on where it stands, and so a folder
+  // that another process removes meanwhile.
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    fs::create_directories(folder, error);
+    if (error != std::errc::file_exists && error != std::errc::not_a_directory) break;
+    if (is_file_in_the_way(folder))
+      throw input_error(folder.string(), "expected the name of a folder, got a file in the way; choose another name");
   }
   if (error == std::errc::no_such_file_or_directory)  // the system's own folders take no others
     throw input_error(folder.string(),

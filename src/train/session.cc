@@ -84,7 +84,7 @@ template <typename StreamsOf>
 void fill_group(Executor& executor, const Graph& graph, std::span<const MicroBatchValues> group, size_t count,
                 const StreamsOf& streams_of, float scale, StreamShare& share) {
   SPILLWAY_CHECK(count <= group.size(), "{} micro-batches in a graph of {}", count, group.size());
-  share.agree(stream_lengths(group.size(), count, streams_of));
+  if (share.is_shared()) share.agree(stream_lengths(group.size(), count, streams_of));
   for (size_t i = 0; i < group.size(); ++i)
     i < count ? fill(executor, graph, group[i], streams_of(i), scale, share, i)
               : fill_empty(executor, graph, group[i], scale);

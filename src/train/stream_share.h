@@ -25,6 +25,7 @@ class StreamShare {
   static constexpr size_t kMaxStreams = 2;
   using Lengths = std::array<int64_t, kMaxStreams>;  // tokens, by stream
 
+  [[nodiscard]] bool is_shared() const { return ranks_ > 1; }
   // Prepares for the micro-batches of a group, whose streams have so many tokens. Ranks exchange as many rows as each
   // other, so that each micro-batch has the rows of the longest of those that other ranks compute beside it, whatever
   // else is in the group.
@@ -43,7 +44,6 @@ class StreamShare {
   void add_up(std::vector<std::vector<double>>& lists);
 
  private:
-  [[nodiscard]] bool is_shared() const { return ranks_ > 1; }
   [[nodiscard]] int64_t place() const { return peers_->rank() % ranks_; }  // of this rank among those that share
 
   Peers* peers_;
