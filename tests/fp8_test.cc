@@ -262,4 +262,12 @@ TEST_CASE("keys that say of FP8 what is not so of the model are refused or named
     CHECK(both.err.find(std::string("[") + key +
                         "] expected the format that the model's files have, fp8, got another") != std::string::npos);
   }
+  // PEFT's start would have to encode what it leaves of the base.
+  for (const char* start : {"olora", "pissa"}) {
+    const Finished made =
+        run({"--base_model", (kGoldenModels / "qwen3_fp8").string(), "--peft_init_lora_weights", start});
+    CHECK(made.status == 2);
+    CHECK(made.err.find("beside weights in fp8, got one that is made of them; set dequantize: true") !=
+          std::string::npos);
+  }
 }

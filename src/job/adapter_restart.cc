@@ -52,7 +52,7 @@ void check_restarts(const Job& job, const ParameterTable& parameters) {
     if (p.source.storage->is_coded())
       throw input_error(kRelora,
                         "expected a base whose files are not quantised, as a merged one is written in full, got {} in "
-                        "{}; name the model that it was quantised from, and write load_in_4bit",
+                        "{}; name one that is not, which load_in_4bit quantises for the run",
                         p.module, p.source.storage->name());
     if (p.source.name != p.written_name())
       throw input_error(kRelora,

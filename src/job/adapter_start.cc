@@ -15,6 +15,7 @@
 #include "model/fresh_factors.h"
 #include "model/low_rank_product.h"
 #include "model/row_squares.h"
+#include "model/storages/fp8.h"
 #include "model/weights.h"
 #include "ops/matmul/cpu/product.h"
 
@@ -120,6 +121,11 @@ void check_adapter_start(const ParameterTable& parameters, const LoraOptions& lo
   if (!lora.starts_from_weights()) return;
   for (const Parameter& p : parameters) {
     if (!p.loads_with_adapter) continue;
+    if (is_stored_fp8(*p.storage))
+      throw input_error(kKey,
+                        "expected a start that leaves the base as it is beside weights in {}, got one that is made of "
+                        "them; set dequantize: true, or leave the key out",
+                        p.storage->name());
     if (lora.start == LoraStart::kPissa && p.storage->is_coded()) {
       throw input_error(kKey, "expected a base that is not quantised beside pissa, as in PEFT, got {}; use loftq",
                         p.storage->name());

@@ -12,7 +12,15 @@ int64_t EpochSize::ahead() const {
 }
 
 int64_t EpochSize::steps_of(double epochs) const {
-  return static_cast<int64_t>(std::ceil(epochs * static_cast<double>(steps()))) - ahead();
+  if (!change || epochs >= static_cast<double>(change->epoch + 1))
+    return static_cast<int64_t>(std::ceil(epochs * static_cast<double>(steps()))) - ahead();
+  // The run ends within the epoch of the change, whose first lines had steps of another size. A product that should be
+  // whole may be a little more.
+  constexpr double kRounding = 1e-9;
+  const double left =
+      (epochs - static_cast<double>(change->epoch)) * static_cast<double>(lines) - static_cast<double>(change->line);
+  const double more = std::ceil(left / static_cast<double>(batch_lines * step_batches) - kRounding);
+  return change->step + std::max<int64_t>(0, static_cast<int64_t>(more));
 }
 
 EpochSize::Place EpochSize::place(int64_t step) const {

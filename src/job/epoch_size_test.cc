@@ -66,6 +66,21 @@ TEST_CASE("a run that goes on with batches of another size, and again, trains on
   }
 }
 
+TEST_CASE("a run of a part of an epoch has the lines of that part, whatever the steps before a change were") {
+  const EpochSize one_step{.lines = 24, .step_batches = 6, .batch_lines = 4};
+  EpochSize done{.lines = 24, .step_batches = 1, .batch_lines = 4};
+  done.change = one_step.change_at(1);  // all of the epoch
+  CHECK(done.steps_of(0.5) == 1);
+  const EpochSize fours{.lines = 24, .step_batches = 2, .batch_lines = 2};
+  EpochSize fives{.lines = 24, .step_batches = 1, .batch_lines = 5};
+  fives.change = fours.change_at(3);  // 12 lines
+  CHECK(fives.steps_of(0.5) == 3);
+  CHECK(fives.steps_of(0.7) == 4);   // 16.8 lines
+  CHECK(fives.steps_of(0.75) == 5);  // 18 lines, of which 5 at a time
+  CHECK(fives.steps_of(1) == 6);
+  CHECK(fives.steps_of(2.5) == 6 + 5 + 3);
+}
+
 TEST_CASE("what is left of an epoch is its share, and its steps are counted anew") {
   // 8 of 20 rows in two steps of 4; then steps of 5 rows, of which the third has 2.
   EpochSize size{.lines = 20, .step_batches = 1, .batch_lines = 5};

@@ -84,8 +84,11 @@ void scale_rows(std::vector<float>& weight, const Parameter& magnitude, const Sa
 // `decoded` is the dtype of the weights before they were quantised, if their codes do not say it.
 std::vector<TensorSpec> merged_tensors(const ParameterTable& parameters, const SafetensorsFolder& base, DType decoded) {
   std::map<std::string, TensorSpec> specs;
-  for (const auto& [name, entry] : base.tensors())
-    if (!is_of_fp8(base, name)) specs[name] = spec_of_copy(*entry.tensor);
+  const std::set<std::string, std::less<>> left_out = parts_left_out(base, parameters);
+  for (const auto& [name, entry] : base.tensors()) {
+    const bool is_left_out = parameters.is_of_other_part(name) && left_out.contains(part_of(name));
+    if (!is_left_out && !is_of_fp8(base, name)) specs[name] = spec_of_copy(*entry.tensor);
+  }
   if (has_score(parameters)) specs.erase("lm_head.weight");
   for (const Parameter& p : parameters) {
     if (!p.is_of_model()) {

@@ -34,7 +34,8 @@ void add_stored_weights(const ParameterTable& parameters, const SafetensorsFolde
     if (p.trained || !p.is_of_model() || !p.is_stored_as_used()) continue;
     const std::vector<ParameterTensor> tensors = p.tensors();
     const std::vector<StoragePart> parts = p.storage->parts(p.spec());
-    for (size_t i = 0; i < parts.size(); ++i) find(p, tensors[i].name, parts[i], p.values[i]);
+    // A storage may name fewer tensors of a weight that the files lack.
+    for (size_t i = 0; i < std::min(parts.size(), tensors.size()); ++i) find(p, tensors[i].name, parts[i], p.values[i]);
   }
 }
 

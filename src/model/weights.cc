@@ -38,7 +38,8 @@ void check_tensor(const SafetensorsFolder::Entry& entry, const ParameterTensor& 
   }
   if (tensor->dtype_name == "F8_E4M3") {
     throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got F8_E4M3; {}", quote(name),
-                      "restore config.json's quantization_config, if that says which layers have such weights");
+                      "restore config.json's quantization_config if it is gone; else use a model in which only linear "
+                      "layers and experts are FP8");
   }
   if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
     throw input_error(file->path().string(), "expected {} in F32, F16 or BF16, got {}; use a model in one of these",

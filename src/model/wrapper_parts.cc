@@ -1,8 +1,9 @@
 #include "model/wrapper_parts.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
-#include <set>
 
 #include "base/log.h"
 #include "base/sizes.h"
@@ -10,21 +11,32 @@
 
 namespace spillway {
 
+std::string part_of(std::string_view tensor) {
+  constexpr std::string_view kModel = "model.", kLayers = "model.layers.";
+  const size_t begin = tensor.starts_with(kLayers) ? kLayers.size() : tensor.starts_with(kModel) ? kModel.size() : 0;
+  return std::string(tensor.substr(0, tensor.find('.', begin)));
+}
+
+std::set<std::string, std::less<>> parts_left_out(const SafetensorsFolder& folder, const ParameterTable& parameters) {
+  std::set<std::string, std::less<>> result;
+  for (const auto& [name, entry] : folder.tensors())
+    if (parameters.is_of_other_part(name) && is_of_fp8(folder, name)) result.insert(part_of(name));
+  return result;
+}
+
 std::vector<TensorSpec> tensors_of_wrapper_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
+  const std::set<std::string, std::less<>> left_out = parts_left_out(folder, parameters);
   std::vector<TensorSpec> result;
   for (const auto& [name, entry] : folder.tensors())
-    if (parameters.is_of_other_part(name) && !is_of_fp8(folder, name)) result.push_back(spec_of_copy(*entry.tensor));
+    if (parameters.is_of_other_part(name) && !left_out.contains(part_of(name)))
+      result.push_back(spec_of_copy(*entry.tensor));
   return result;
 }
 
 void warn_of_parts_left_out(const SafetensorsFolder& folder, const ParameterTable& parameters) {
-  const auto& tensors = folder.tensors();
-  const auto found = std::find_if(tensors.begin(), tensors.end(), [&](const auto& tensor) {
-    return parameters.is_of_other_part(tensor.first) && is_of_fp8(folder, tensor.first);
-  });
-  if (found != tensors.end())
-    log_warning("{}: weights in FP8 that are not the text model's, such as {}, are not written", folder.path().string(),
-                found->first);
+  if (const auto left_out = parts_left_out(folder, parameters); !left_out.empty())
+    log_warning("{}: parts with weights in FP8 that are not the text model's are not written: {}",
+                folder.path().string(), fmt::join(left_out, ", "));
 }
 
 TensorSpec spec_of_copy(const StoredTensor& tensor) {
@@ -50,11 +62,7 @@ void copy_tensor(const SafetensorsFolder& folder, const TensorSpec& tensor, Safe
 
 std::vector<std::string> names_of_wrapper_parts(const SafetensorsFolder& folder, const ParameterTable& parameters) {
   std::set<std::string> names;
-  for (const TensorSpec& tensor : tensors_of_wrapper_parts(folder, parameters)) {
-    size_t end = tensor.name.find('.');
-    if (tensor.name.starts_with("model.")) end = tensor.name.find('.', end + 1);
-    names.insert(tensor.name.substr(0, end));
-  }
+  for (const TensorSpec& tensor : tensors_of_wrapper_parts(folder, parameters)) names.insert(part_of(tensor.name));
   return {names.begin(), names.end()};
 }
 

@@ -26,8 +26,10 @@ std::vector<std::vector<double>> exchange_numbers(Peers& peers, const std::vecto
   TextWriter text;
   text.add_list(mine);
   std::vector<std::vector<double>> all;
-  for (const std::string& message : peers.exchange(text.take())) {
-    if (message.size() != sizeof(size_t) + mine.size() * sizeof(double))
+  const std::string own = text.take();
+  constexpr size_t kCount = sizeof(size_t);  // of the list, with which it begins
+  for (const std::string& message : peers.exchange(own)) {
+    if (message.size() != own.size() || message.compare(0, kCount, own, 0, kCount) != 0)
       throw machine_error("ranks",
                           "expected the numbers of all ranks that share a sequence, got the end of one; see "
                           "what it said");

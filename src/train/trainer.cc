@@ -69,9 +69,9 @@ Trainer::Trainer(const Job& job, TrainingSession& session, const TrainingData& d
     throw input_error("dataloader_drop_last",
                       "expected rows for a whole micro-batch of {}, got fewer; lower micro_batch_size, or remove it",
                       job.config.batches.micro_batch_size);
-  check_intervals();
   const EpochSize before = size_before();
   if (from_) change_batches(before);
+  check_intervals();
   learning_rate_.emplace(job.config.schedule, length_.total_steps);
   data_->identify(before.steps(), position_);
   position_.run = std::move(start.run);

@@ -116,6 +116,7 @@ class Trainer {
   void go_on_from(const TrainingPosition& position, const EpochSize& before);
   [[nodiscard]] EpochSize size_before() const;
   void change_batches(const EpochSize& before);
+  void check_scores() const;
   void say_change(const EpochSize& before) const;
   void begin_step();
   template <typename Feed>

@@ -26,12 +26,30 @@ void Trainer::change_batches(const EpochSize& before) {
   EpochSize& now = length_.epoch;
   if (before.steps() == 0) return;  // of other rows, which is refused
   now.change = has_same_batches(before, now) ? before.change : before.change_at(from_->position.step);
-  if (now.change) length_.total_steps = total_steps(job_.config.schedule, now);
+  if (!now.change) return;
+  length_.total_steps = total_steps(job_.config.schedule, now);
+  if (now.change->line == 0) {  // of an epoch that has not begun
+    now.change->order_lines = now.batch_lines;
+    now.change->order_batches = now.step_batches;
+  }
+  check_scores();
+}
+
+// Scores that were made before training belong to the micro-batches of whole epochs where a row's depend on the others
+// of its micro-batch, as those of KTO's KL estimate do.
+void Trainer::check_scores() const {
+  const EpochSize& now = length_.epoch;
+  if (!job_.graph.reference.is_precomputed || job_.graph.objective->streams() == 1) return;
+  if (!now.place(from_->position.step).is_in_rest || now.change->line % now.batch_lines == 0) return;
+  throw input_error("micro_batch_size",
+                    "expected a divisor of the {} rows that epoch {} has trained on, beside precompute_ref_log_probs, "
+                    "got {}; set another size, or precompute_ref_log_probs: false",
+                    now.change->line, now.change->epoch + 1, now.batch_lines);
 }
 
 void Trainer::say_change(const EpochSize& before) const {
   const EpochSize& now = length_.epoch;
-  if (has_same_batches(before, now)) return;
+  if (before.batch_lines == now.batch_lines && before.step_batches == now.step_batches) return;
   log_info(
       "a step had {} x {} {} in {}, and has {} x {} from here on: the run goes on behind {} of the {} of epoch {}, so "
       "that none is left out or comes twice, at step {} of now {}",

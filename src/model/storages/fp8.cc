@@ -74,8 +74,8 @@ class StoredFp8 final : public StoredCodes {
       read_rows(folder, scale, folder.find(name)->elems() / weight.shape[-1], first, scales);
     }
     for (const float one : scales) {
-      if (one > 0 && one <= kMaxFp8Scale) continue;
-      throw input_error(quote(scale.name), "expected scales above zero, of at most 2^118, got {}; {}", one,
+      if (one >= 0 && one <= kMaxFp8Scale) continue;
+      throw input_error(quote(scale.name), "expected scales of at least zero and at most 2^118, got {}; {}", one,
                         "download the file again");
     }
   }
@@ -213,6 +213,8 @@ bool is_of_fp8(const SafetensorsFolder& folder, std::string_view tensor) {
   }
   return false;
 }
+
+bool is_stored_fp8(const Storage& storage) { return dynamic_cast<const StoredFp8*>(&storage) != nullptr; }
 
 bool has_input_scales(const Storage& storage) {
   const auto* stored = dynamic_cast<const StoredFp8*>(&storage);

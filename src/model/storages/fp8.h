@@ -20,8 +20,8 @@ namespace spillway {
 //                    groups of rows, or for each row, [], [1], [O] or [groups, 1]. The graph has one for each row.
 //                    Those of experts have a dimension more.
 // Linear layers are dense where the folder has no codes, and so are the experts of such layers. Scales of inputs
-// (input_scale, activation_scale) are known and not read. Reads headers. Codes that are NaN, and scales that are not
-// positive or beyond kMaxFp8Scale, are refused as they are read. Nothing is encoded.
+// (input_scale, activation_scale) are known and not read. Reads headers. Codes that are NaN, and scales below zero
+// or beyond kMaxFp8Scale, are refused as they are read. Nothing is encoded.
 // Throws InputError if the folder has no codes, codes without scales, or experts of a layer of which only some are
 // codes.
 // Source: transformers 5.24, integrations/finegrained_fp8.py (Fp8Dequantize); compressed-tensors (float-quantized).
@@ -34,7 +34,9 @@ namespace spillway {
 // Returns true for a tensor of the folder that is codes of FP8, and for one that stands beside codes.
 [[nodiscard]] bool is_of_fp8(const SafetensorsFolder& folder, std::string_view tensor);
 
-// Returns true for a storage of stored_fp8() whose folder has scales of inputs.
+// Returns true for a storage of stored_fp8(), which encodes nothing: other weights than the files' have no place in it.
+[[nodiscard]] bool is_stored_fp8(const Storage& storage);
+// Returns true for one whose folder has scales of inputs.
 [[nodiscard]] bool has_input_scales(const Storage& storage);
 
 }  // namespace spillway

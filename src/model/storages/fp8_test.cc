@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "io/safetensors_writer.h"
+#include "model/wrapper_parts.h"
 
 using namespace spillway;
 
@@ -168,9 +169,10 @@ TEST_CASE("FP8 whose scales do not fit is refused with the tensor's name") {
   check(good, fp8_format(1, 0), "expected scales of shape [4, 1] for a weight of [4, 6] in rows");
   check({.scale_shape = {3}, .scales = {1, 2, 3}}, fp8_format(1, 0), "got [3]");
   check({.scale_shape = {1, 1, 1, 1, 1, 1}, .scales = {1}}, fp8_format(1, 0), "got [1, 1, 1, 1, 1, 1]");
-  for (const float bad : {0.0f, -1.0f, 0x1p119f})
+  CHECK(tensors_error({.scale_shape = {2, 2}, .scales = {1, 2, 0, 4}}, fp8_format(3, 4)).empty());  // a block of zeros
+  for (const float bad : {-1.0f, 0x1p119f})
     check({.scale_shape = {2, 2}, .scales = {1, 2, bad, 4}}, fp8_format(3, 4),
-          "['m.weight_scale_inv'] expected scales above zero");
+          "['m.weight_scale_inv'] expected scales of at least zero");
   for (const float bad : {HUGE_VALF, std::nanf("")})
     check({.scale_shape = {}, .scales = {bad}}, fp8_format(1, 0), "m.weight_scale_inv");
   check({.scale_shape = {2, 2}, .scales = {1, 2, 3, 4}, .scale = "m.scale"}, fp8_format(3, 4),
@@ -210,4 +212,22 @@ TEST_CASE("experts of a layer that are codes in part are refused") {
                        doctest::Contains("expected 'm.experts.1.up_proj.weight' in F8_E4M3, as "
                                          "'m.experts.0.up_proj.weight' is, got BF16"),
                        InputError);
+}
+
+TEST_CASE("another part of a model that holds FP8 is left out of what is written whole, and no other is") {
+  const TemporaryFolder room;
+  const Fp8File file{.scale_shape = {2, 2},
+                     .scales = {1, 2, 3, 4},
+                     .name = "model.layers.3.mlp.weight",
+                     .scale = "model.layers.3.mlp.weight_scale_inv",
+                     .of_inputs = {{"model.layers.3.enorm.weight", {2}}, {"model.layers.31.enorm.weight", {2}}}};
+  const SafetensorsFolder folder = file.folder(room);
+  ParameterTable parameters;
+  parameters.set_own_beginnings({"norm."});
+  CHECK(parts_left_out(folder, parameters) == std::set<std::string, std::less<>>{"model.layers.3"});
+  const std::vector<TensorSpec> kept = tensors_of_wrapper_parts(folder, parameters);
+  REQUIRE(kept.size() == 1);
+  CHECK(kept[0].name == "model.layers.31.enorm.weight");
+  CHECK(part_of("vision_tower.block.0.weight") == "vision_tower");
+  CHECK(part_of("model.visual.block.0.weight") == "model.visual");
 }
