@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "tests/support/preference_run.h"
 #include "tests/support/process.h"
 #include "tests/support/tiny_job.h"
 #include "tests/support/video_run.h"
@@ -282,6 +283,38 @@ TEST_CASE("a run goes on with batches of another size behind the last row, and s
       CHECK(job.adapter(name) == job.adapter(other));
     }
   }
+}
+
+TEST_CASE("scores that depend on a row's micro-batch and were made before training keep the place of micro-batches") {
+  const TemporaryFolder folder;
+  const fs::path goldens = preference_goldens();
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> args = {"train",
+                                     (goldens / "cases/kto_precompute_lora/config.yml").string(),
+                                     "--base_model",
+                                     (goldens / "model").string(),
+                                     "--datasets.0.path",
+                                     (goldens / "labelled.jsonl").string(),
+                                     "--lora_model_dir",
+                                     (goldens / "adapter_fresh").string(),
+                                     "--output_dir",
+                                     (folder.path() / "out").string(),
+                                     "--save_strategy",
+                                     "steps",
+                                     "--save_steps",
+                                     "1",
+                                     "--auto_resume_from_checkpoints",
+                                     "true"};
+    args.insert(args.end(), more.begin(), more.end());
+    return run_spillway(args);
+  };
+  // A step has 4 x 2 rows. Micro-batches of 2 go on at row 8 where those of whole epochs are, those of 3 do not.
+  REQUIRE(run({"--max_steps", "1"}).status == 0);
+  const Finished refused = run({"--max_steps", "2", "--micro_batch_size", "3"});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("[micro_batch_size] expected a divisor of the 8 rows that epoch 1 has trained on, beside "
+                         "precompute_ref_log_probs, got 3") != std::string::npos);
+  CHECK(run({"--max_steps", "2", "--micro_batch_size", "2"}).status == 0);
 }
 
 TEST_CASE("a checkpoint of as many other rows is refused, and one that does not know its rows is not") {
