@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <csignal>
 #include <exception>
 #include <filesystem>
@@ -44,6 +42,7 @@
 #include "plan/host_sums.h"
 #include "plan/print.h"
 #include "report/progress.h"
+#include "report/trackers/this_host.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
@@ -346,11 +345,6 @@ bool read_command(std::span<const std::string> args, const Launch& launch, Train
   }
   command.arguments = std::move(*arguments);
   return true;
-}
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "this host";
 }
 
 // Joins the other ranks. An error names this one, which cannot tell the others.

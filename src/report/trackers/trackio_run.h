@@ -1,7 +1,6 @@
 // A run for trackio's dashboard. trackio imports each file of its inbox into its database, then removes it:
 //
-//   FOLDER/inbox/WRITER/NAME.jsonl    a line for each step: {"kind": "metric", "project", "run", "step", "metrics",
-//   ...}
+//   FOLDER/inbox/WRITER/NAME.jsonl    a JSON object for each step: project, run, step, metrics and more
 //
 // Names of metrics are those that transformers gives trackio: "train/loss", "eval/loss".
 #pragma once
