@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::string_view kSkipKey = "bnb_config_kwargs.llm_int8_skip_modules";
 
-// Returns true for weights that only files have in their format, and a run may have dense.
-bool is_of_files(std::string_view storage) {
-  return storage == name_of(WeightCoding::kMxfp4) || storage == name_of(WeightCoding::kFp8);
-}
-
 // Throws InputError if the config says of mxfp4 or fp8 what is not so of the files.
 void check_format(const config::ModelSettings& model, const Parameter* coded) {
   const std::string_view theirs = coded == nullptr ? "dense weights" : coded->source.storage->name();
@@ -137,6 +132,10 @@ std::string skips_nothing(const std::string& entry) {
 }
 
 }  // namespace
+
+bool is_of_files(std::string_view storage) {
+  return storage == name_of(WeightCoding::kMxfp4) || storage == name_of(WeightCoding::kFp8);
+}
 
 std::optional<LinearStorage> linear_storage(const config::Config& config, const ParameterTable& parameters,
                                             DType dtype) {

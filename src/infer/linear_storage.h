@@ -3,12 +3,16 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
 #include "model/parameters.h"
 
 namespace spillway::infer {
+
+// Returns true for the name of a storage of weights that only files have, and a run may have dense: mxfp4 and fp8.
+[[nodiscard]] bool is_of_files(std::string_view storage);
 
 // Returns the storage that load_in_4bit, load_in_8bit, dequantize and LoftQ's bits select for a model with these
 // parameters and compute dtype; none: as in the files. Throws InputError for keys that contradict quantised files, and

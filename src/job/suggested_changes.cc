@@ -135,8 +135,8 @@ class Levers {
     const config::BatchSettings& batches = config_.batches;
     const int64_t ranks = config_.ranks.count;
     const bool has_no_more = machine_.device == DeviceKind::kCuda && machine_.ranks_per_host == 0;  // GPUs, here
-    // One rank that nobody has asked for is a process, which starts no others; and one accumulates what the groups of
-    // these keys would.
+    // A run of one rank starts others only if num_processes is given, and the other keys divide a number of ranks that
+    // is given.
     const auto is_given = [&](const char* key) { return loaded_.given.contains(key); };
     const bool is_alone = ranks == 1 && (!is_given("num_processes") || is_given("dp_shard_size") ||
                                          is_given("dp_replicate_size") || is_given("context_parallel_size"));

@@ -11,6 +11,7 @@
 #include "base/math.h"
 #include "base/ordered_workers.h"
 #include "base/parallel.h"
+#include "infer/linear_storage.h"
 #include "job/plan_beside.h"
 #include "job/planned_job.h"
 #include "model/model.h"
@@ -211,11 +212,6 @@ std::vector<FitRow> rows_of(const FitQuestion& question, const FitMethod& method
 
 FitFamily fit_family(const std::string& model_folder) {
   const ModelPtr model = read_model(model_folder);
-  const ParameterTable parameters = parameters_of(*model);
-  const bool is_coded = std::any_of(parameters.begin(), parameters.end(), [](const Parameter& p) {
-    const std::string_view name = p.source.storage->name();
-    return name == name_of(WeightCoding::kFp8) || name == name_of(WeightCoding::kMxfp4);
-  });
   if (const VideoModel* const video = model->video())
     return {.rows = fmt::format("datasets:\n"
                                 "  - path: latents\n"
@@ -226,6 +222,9 @@ FitFamily fit_family(const std::string& model_folder) {
             .max_rows = 1,  // a clip keeps every product busy
             .unit = "patches",
             .methods = kVideoMethods};
+  const ParameterTable parameters = parameters_of(*model);
+  const bool is_coded = std::any_of(parameters.begin(), parameters.end(),
+                                    [](const Parameter& p) { return infer::is_of_files(p.source.storage->name()); });
   return {.rows =
               "datasets:\n"
               "  - path: data.jsonl\n"
