@@ -70,8 +70,12 @@ struct EightBitCodes {
 
   // Returns element `at` of the flat weight.
   __device__ float element(const uint8_t* codes, const float* scales, int64_t at) const {
-    const float scale = scales[at / columns / block_rows * across + at % columns / block_columns];
-    if (is_fp8) return rounded_product(e4m3_number(codes[at]), scale);
+    const int64_t row = at / columns;
+    if (is_fp8) {
+      const int64_t column = at - row * columns;
+      return rounded_product(e4m3_number(codes[at]), scales[row / block_rows * across + column / block_columns]);
+    }
+    const float scale = scales[row];
     const auto code = static_cast<float>(static_cast<int8_t>(codes[at]));
     return rounded_to(weight_dtype, rounded_product(code, rounded_product(scale, 1.0f / 127.0f)));
   }

@@ -74,10 +74,13 @@ void expect_format(const QuantisedFormat& format) {
     throw input_error("quantised_matmul", "expected blocks of a power of two from 32 to 4096, got {}; quantise again",
                       format.block_size);
   }
-  if (format.block_rows < 1 || format.block_columns < 0 ||
-      (format.coding == WeightCoding::kFp8 && format.weight_dtype != DType::kF32)) {
-    throw input_error("quantised_matmul", "expected blocks of {} rows, of FP8 in f32, got {} of {}; quantise again",
-                      "one or more", format.block_rows, name_of(format.weight_dtype));
+  if (format.block_rows < 1 || format.block_columns < 0) {
+    throw input_error("quantised_matmul", "expected blocks of at least 1 x 0, got {} x {}; quantise again",
+                      format.block_rows, format.block_columns);
+  }
+  if (format.coding == WeightCoding::kFp8 && format.weight_dtype != DType::kF32) {
+    throw input_error("quantised_matmul", "expected a weight of f32 in FP8, got {}; quantise again",
+                      name_of(format.weight_dtype));
   }
   if (!is_real(format.weight_dtype) && format.weight_dtype != DType::kF16) {
     throw input_error("quantised_matmul", "expected a weight of f32, bf16 or f16, got {}; quantise again",
