@@ -60,6 +60,18 @@ class BlockedSignals {
   ::_exit(kNoCommand);
 }
 
+// Waits, for a few seconds at most, until the processes that a job has left are gone: mpirun kills ranks and does not
+// wait for their end, and until then a rank keeps its memory and its GPU's.
+void wait_for_orphans() {
+  constexpr int kTries = 500;
+  constexpr timespec kWhile = {0, 20'000'000};
+  for (int tries = 0; tries < kTries; ++tries) {
+    const pid_t ended = ::waitpid(-1, nullptr, WNOHANG);
+    if (ended < 0) return;
+    if (ended == 0) ::nanosleep(&kWhile, nullptr);
+  }
+}
+
 }  // namespace
 
 int run_job(const std::vector<std::string>& command) {
@@ -70,6 +82,7 @@ int run_job(const std::vector<std::string>& command) {
     ::setenv(kTerminalColumns, fmt::format("{}", terminal_columns(STDERR_FILENO)).c_str(), 1);
 
   const BlockedSignals signals;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getpid(), job = ::fork();
   if (job < 0)
     throw machine_error("mpirun", "expected to start a process, got \"{}\"; end other programs", std::strerror(errno));
@@ -83,6 +96,7 @@ int run_job(const std::vector<std::string>& command) {
     }
     int status = 0;
     if (::waitpid(job, &status, WNOHANG) != job) continue;
+    if (status != 0) wait_for_orphans();
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     return is_stopping && WTERMSIG(status) == SIGUSR1 ? kInterruptedStatus : 128 + WTERMSIG(status);
   }

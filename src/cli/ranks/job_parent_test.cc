@@ -34,6 +34,7 @@ class FakeMpirun {
     words.insert(words.end(), args.begin(), args.end());
     return words;
   }
+  [[nodiscard]] bool has(const char* name) const { return fs::exists(folder_.path() / name); }
   // Returns the text of a file that the script writes, once it has.
   [[nodiscard]] std::string text_of(const char* name) const {
     const fs::path path = folder_.path() / name;
@@ -115,6 +116,13 @@ TEST_CASE("a job that knows no SIGUSR1 yet is interrupted all the same") {
   CHECK(mpirun.text_of("ready") != "");
   parent.signal(SIGINT);
   CHECK(parent.status() == 130);
+}
+
+TEST_CASE("what a failed job leaves behind has ended when its parent returns") {
+  const FakeMpirun mpirun("(sleep 0.3; echo ended > ended) &\nexit 3\n");
+  const Parent parent(mpirun);
+  CHECK(parent.status() == 3);
+  CHECK(mpirun.has("ended"));
 }
 
 TEST_CASE("no job outlives its parent") {
