@@ -1,5 +1,8 @@
 #include "base/json.h"
 
+#include <fmt/format.h>
+
+#include <array>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -166,5 +169,23 @@ template nlohmann::json read_json(std::string_view, std::string_view);
 template nlohmann::ordered_json read_json(std::string_view, std::string_view);
 template std::string json_text(const nlohmann::json&, int);
 template std::string json_text(const nlohmann::ordered_json&, int);
+
+std::string with_named_infinities(std::string config_json) {
+  constexpr std::array<std::string_view, 3> kNumbers = {"-Infinity", "Infinity", "NaN"};
+  bool is_string = false;
+  for (size_t at = 0; at < config_json.size(); ++at) {
+    if (config_json[at] == '"') is_string = !is_string;
+    if (is_string && config_json[at] == '\\') ++at;
+    if (is_string) continue;
+    for (const std::string_view number : kNumbers) {
+      if (config_json.compare(at, number.size(), number) != 0) continue;
+      const std::string named = fmt::format(R"({{"__float__": "{}"}})", number);
+      config_json.replace(at, number.size(), named);
+      at += named.size() - 1;
+      break;
+    }
+  }
+  return config_json;
+}
 
 }  // namespace spillway

@@ -22,6 +22,10 @@ template <typename Json = nlohmann::json>
 template <typename Json = nlohmann::json>
 [[nodiscard]] Json read_json(std::string_view text, std::string_view where);
 
+// Returns the text of a config.json in which Infinity, -Infinity and NaN, which Python writes and JSON does not have,
+// are {"__float__": "Infinity"} and so on, as transformers 5 writes them.
+[[nodiscard]] std::string with_named_infinities(std::string config_json);
+
 // Prints `json` on one line, or with `indent` spaces a level. Broken UTF-8 becomes U+FFFD, so that it never throws.
 template <typename Json>
 [[nodiscard]] std::string json_text(const Json& json, int indent = -1);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/json.h"
 #include "base/json_field.h"
 
@@ -38,24 +36,6 @@ std::string with_overrides(std::string config_json, std::string_view overrides, 
   auto json = parse_json<Json>(config_json, where);
   merge(json, parse_json<Json>(overrides, where));
   return json_text(json, 2) + "\n";
-}
-
-std::string with_named_infinities(std::string config_json) {
-  constexpr std::array<std::string_view, 3> kNumbers = {"-Infinity", "Infinity", "NaN"};
-  bool is_string = false;
-  for (size_t at = 0; at < config_json.size(); ++at) {
-    if (config_json[at] == '"') is_string = !is_string;
-    if (is_string && config_json[at] == '\\') ++at;
-    if (is_string) continue;
-    for (const std::string_view number : kNumbers) {
-      if (config_json.compare(at, number.size(), number) != 0) continue;
-      const std::string named = fmt::format(R"({{"__float__": "{}"}})", number);
-      config_json.replace(at, number.size(), named);
-      at += named.size() - 1;
-      break;
-    }
-  }
-  return config_json;
 }
 
 std::string override_advice(std::string_view where, std::string_view key, std::string_view value) {

@@ -11,10 +11,6 @@ namespace spillway {
 // and 5. `where` names the file in errors. Throws InputError for text that is not a JSON object.
 [[nodiscard]] std::string with_overrides(std::string config_json, std::string_view overrides, std::string_view where);
 
-// Returns the text of a config.json in which Infinity, -Infinity and NaN, which Python writes and JSON does not have,
-// are {"__float__": "Infinity"} and so on, as transformers 5 writes them.
-[[nodiscard]] std::string with_named_infinities(std::string config_json);
-
 // Returns the advice for a value of config.json that is not supported: "write overrides_of_model_config: {KEY: VALUE}
 // into the config of the run". `where` is the place of the key in config.json, which may be its text_config.
 [[nodiscard]] std::string override_advice(std::string_view where, std::string_view key, std::string_view value);

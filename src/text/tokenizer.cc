@@ -180,12 +180,10 @@ Tokenizer Tokenizer::load(const std::filesystem::path& folder, const SpecialToke
   impl.add_files(files, names.overrides);
   if (ChatTemplateSources templates = read_chat_template_files(folder); !templates.empty())
     impl.roles.chat_templates = std::move(templates);
-  std::string generation, generation_name;
-  read_text("generation_config.json", generation, generation_name);
-  if (!generation.empty()) {
-    const nlohmann::json json = parse_config(generation, generation_name);
-    impl.stop_ids = read_stop_ids(JsonField(json, generation_name));
-  }
+  std::string generation, config, name;
+  read_text("generation_config.json", generation, name);
+  if (generation.empty()) read_text("config.json", config, name);
+  impl.stop_ids = read_stop_ids(generation, config, folder);
   tokenizer.add_tokens(names);
   return tokenizer;
 }

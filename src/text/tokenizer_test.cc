@@ -276,6 +276,23 @@ TEST_CASE("the files of chat templates stand for all those of the tokenizer's co
   CHECK(chosen() == "none tools");
 }
 
+// As transformers 5.24 makes a generation config of a model's config where a folder has none.
+TEST_CASE("generation ends at the ids of config.json or its text_config where there is no generation_config.json") {
+  const TemporaryFolder folder;
+  const auto write = [&](const char* name, const std::string& text) { std::ofstream(folder.path() / name) << text; };
+  const auto stops = [&] { return Tokenizer::load(folder.path()).stop_ids(); };
+  write("tokenizer.json", small_tokenizer().dump());
+  CHECK(stops().empty());
+  write("config.json", R"({"rope_theta": Infinity, "text_config": {"eos_token_id": [1, 5]}})");
+  CHECK(stops() == std::vector<int32_t>{1, 5});
+  write("config.json", R"({"eos_token_id": 3, "text_config": {"eos_token_id": [1, 5]}})");
+  CHECK(stops() == std::vector<int32_t>{3});
+  write("generation_config.json", R"({"eos_token_id": 2})");
+  CHECK(stops() == std::vector<int32_t>{2});
+  write("generation_config.json", "{}");
+  CHECK(stops().empty());
+}
+
 TEST_CASE("a small file that is a link to nothing or empty is an error, and not as if it were not there") {
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "generation_config.json"}) {
     CAPTURE(name);

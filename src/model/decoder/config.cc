@@ -92,12 +92,6 @@ std::optional<DType> read_dtype(const JsonField& json) {
   return std::nullopt;
 }
 
-// One id, a list of ids, or nothing.
-std::vector<int64_t> read_eos(const JsonField& json) {
-  if (json["eos_token_id"].is_null()) return {};
-  return json["eos_token_id"].integers(0, kMaxVocabulary);
-}
-
 std::optional<int64_t> read_token_id(const JsonField& json, std::string_view key) {
   if (json[key].is_null()) return std::nullopt;
   // Some files write -1 for "none".
@@ -247,7 +241,6 @@ DecoderConfig parse_decoder_config(std::string_view text, std::string_view where
   config.bos_token_id = read_token_id(json, "bos_token_id");
   config.pad_token_id = read_token_id(json, "pad_token_id");
   config.padding_idx = read_padding_idx(json, architecture, config.vocab_size);
-  config.eos_token_ids = read_eos(json);
   return config;
 }
 
@@ -278,7 +271,6 @@ DecoderConfig read_decoder_config(const std::filesystem::path& folder, const std
   if (std::filesystem::exists(std::filesystem::symlink_status(generation))) {
     const JsonDocument document(read_file(generation, kLimitBytes), generation.string());
     const JsonField json = document.root();
-    if (!json["eos_token_id"].is_null()) config.eos_token_ids = read_eos(json);
     config.generation = read_generation_defaults(json, config.vocab_size);
   }
   return config;

@@ -59,7 +59,6 @@ struct DecoderConfig {
   // The row of the embedding that gets no gradient by look-ups: pad_token_id of config.json, as transformers gives it
   // to nn.Embedding. It stays where a run has another padding token, or more tokens.
   std::optional<int64_t> padding_idx;
-  std::vector<int64_t> eos_token_ids;  // generation stops at any of them
   GenerationDefaults generation;
   std::string overrides;                  // with which config.json was read
   std::optional<InputError> untrainable;  // what training computes and is not computed here: a dropout

@@ -35,13 +35,18 @@ void SpecialTokens::add(const JsonField& config) {
   }
 }
 
-std::vector<int32_t> read_stop_ids(const JsonField& generation_config) {
-  const JsonField ids = generation_config["eos_token_id"];
-  constexpr int64_t kMax = INT32_MAX - 1;
+std::vector<int32_t> read_stop_ids(const std::string& generation_config, const std::string& config,
+                                   const std::filesystem::path& folder) {
+  constexpr const char* kKey = "eos_token_id";
+  const bool has_own = !generation_config.empty();
+  if (!has_own && config.empty()) return {};
+  const std::string where = folder / (has_own ? "generation_config.json" : "config.json");
+  const JsonDocument document(with_named_infinities(has_own ? generation_config : config), where);
+  JsonField ids = document.root()[kKey];
+  if (!has_own && ids.is_null()) ids = document.root()["text_config"][kKey];
+  if (ids.is_null()) return {};
   std::vector<int32_t> result;
-  if (ids.is_null()) return result;
-  if (!ids.is_array()) return {static_cast<int32_t>(ids.integer(0, kMax))};
-  for (const JsonField& id : ids.elements()) result.push_back(static_cast<int32_t>(id.integer(0, kMax)));
+  for (const int64_t id : ids.integers(0, INT32_MAX - 1)) result.push_back(static_cast<int32_t>(id));
   return result;
 }
 

@@ -1,6 +1,8 @@
 // Reads the roles of special tokens and the chat templates from the files beside tokenizer.json.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,8 +22,11 @@ struct SpecialTokens {
   void add(const JsonField& config);
 };
 
-// Returns "eos_token_id" of generation_config.json: one id or a list; empty if it is absent.
-[[nodiscard]] std::vector<int32_t> read_stop_ids(const JsonField& generation_config);
+// Returns the tokens that end generation as the texts of a folder's generation_config.json and config.json say, each
+// empty if there is no such file: "eos_token_id", one id or a list, of the former, or, without it, of the latter or its
+// text_config, from which transformers then makes it. Throws InputError with `folder` for files that are no such.
+[[nodiscard]] std::vector<int32_t> read_stop_ids(const std::string& generation_config, const std::string& config,
+                                                 const std::filesystem::path& folder);
 
 // Parses one of these small files. Throws InputError with `where` if it is no JSON object.
 [[nodiscard]] nlohmann::json parse_config(std::string_view text, std::string_view where);
