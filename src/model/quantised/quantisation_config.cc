@@ -21,13 +21,15 @@ std::string one_of(const JsonField& field, std::string_view otherwise, std::span
   return name;
 }
 
+constexpr const char* kUnquantised = "use the unquantised model, or one that bitsandbytes has quantised";
+
 void check_method(const JsonField& json) {
   // Folders of old versions do not name it.
   const JsonField method = json["quant_method"];
   const bool is_unnamed = method.is_null() && (json.has("load_in_4bit") || json.has("load_in_8bit"));
   if (is_unnamed || method.string_or("") == kMethod) return;
   throw method.bad("bitsandbytes, mxfp4, fp8 or compressed-tensors",
-                   "use the unquantised model, or one that bitsandbytes has quantised");
+                   kUnquantised);
 }
 
 constexpr int64_t kMaxBlock = int64_t{1} << 20;
@@ -60,6 +62,7 @@ QuantisedFormat fp8_group(const JsonField& weights) {
   constexpr std::array<std::string_view, 3> kStrategies = {"tensor", "channel", "block"};
   (void)one_of(weights["type"], "", kTypes);
   (void)weights["num_bits"].integer(8, 8);
+  if (!weights["symmetric"].boolean_or(true)) throw weights["symmetric"].bad("true", "quantise without zero points");
   const bool has_blocks = one_of(weights["strategy"], "", kStrategies) == kStrategies[2];
   return has_blocks ? blocks_of(weights["block_structure"]) : fp8_format(1, 0);
 }
@@ -67,8 +70,12 @@ QuantisedFormat fp8_group(const JsonField& weights) {
 QuantisationConfig parse_compressed_tensors(const JsonField& json) {
   if (json["format"].string_or("") != "float-quantized") {
     throw json["format"].bad("float-quantized of quant_method compressed-tensors",
-                             "use the unquantised model, or one that bitsandbytes has quantised");
+                             kUnquantised);
   }
+  // Weights that are rotated or thinned out are others than their codes say.
+  if (json["transform_config"].is_in_use()) throw json["transform_config"].bad("none", kUnquantised);
+  if (json["sparsity_config"].object_or_empty()["format"].string_or("dense") != "dense")
+    throw json["sparsity_config"]["format"].bad("dense", kUnquantised);
   std::optional<QuantisedFormat> format;
   for (const auto& [name, group] : json["config_groups"].members()) {
     const QuantisedFormat own = fp8_group(group["weights"]);
