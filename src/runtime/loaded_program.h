@@ -80,6 +80,8 @@ class LoadedProgram {
   [[nodiscard]] int64_t moved_bytes(int32_t instruction) const {
     return at(instruction).is_skipped ? 0 : at(instruction).bytes;
   }
+  // Returns what the operation of an instruction writes, with the rows that it has now; none for a copy.
+  [[nodiscard]] const std::vector<TensorView>& outputs(int32_t instruction) const { return at(instruction).outputs; }
   // Returns the end of the highest byte of each tier that an instruction touches.
   [[nodiscard]] const std::array<int64_t, kTiers>& top_bytes(int32_t instruction) const {
     return at(instruction).top_bytes;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "base/sizes.h"
 #include "job/draw_planner.h"
 #include "plan/verify.h"
+#include "runtime/not_finite.h"
 
 namespace spillway::train {
 namespace {
@@ -280,6 +282,19 @@ std::span<const double> TrainingSession::forward_steps(std::span<const BatchStre
   }
   run_forward(*executor_, t.objective, t.group, streams_in(group), t.forward);
   return std::span(losses_).first(group.size());
+}
+
+std::string TrainingSession::find_not_finite(std::span<const BatchStreams> group, float scale, int64_t first) {
+  if (options_.peers != nullptr) return "";
+  const TrainingGraph& t = training();
+  NotFinite found;
+  ExecutorOptions options = options_;
+  options.lanes = look_for_not_finite(found);
+  std::unique_ptr<Executor> usual =
+      std::exchange(executor_, std::make_unique<Executor>(t.graph, planned_.plan.program, memory_, options));
+  (void)forward_steps(group, scale, first);
+  executor_ = std::move(usual);
+  return found.text(t.graph);
 }
 
 void TrainingSession::backward_step(int64_t micro_batches) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -70,6 +71,9 @@ class TrainingSession {
   std::span<const double> forward_steps(std::span<const BatchStreams> group, float scale, int64_t first,
                                         int64_t apart = 1);
   void backward_step(int64_t micro_batches = 1);
+  // Runs forward_steps() once more on a group whose loss is not finite, and returns where that begins: "NaN from
+  // matmul in layer 3". Empty for several ranks, which compute it together. REQUIRES: no weight has changed since.
+  [[nodiscard]] std::string find_not_finite(std::span<const BatchStreams> group, float scale, int64_t first);
   // Clips the gradients, updates the weights and clears the gradients, as far as the micro-batches have not done so.
   // Returns the norm of the gradients before clipping.
   double update();

@@ -29,12 +29,14 @@ std::optional<config::ReferenceSync> reference_sync(const config::Config& config
 }
 
 // Throws InputError for a loss or norm that is not finite. Weights with NaN do not recover, and continuing would
-// replace good checkpoints. An infinite norm clips every gradient to zero or to NaN.
-void check_finite(const StepRecord& record) {
+// replace good checkpoints. An infinite norm clips every gradient to zero or to NaN. `origin`: where that began in the
+// model, if it is known.
+void check_finite(const StepRecord& record, const std::string& origin) {
   if (std::isfinite(record.loss) && std::isfinite(record.grad_norm)) return;
   throw input_error(fmt::format("step {}", record.step),
-                    "expected a loss and gradients that are finite, got NaN or infinity; lower learning_rate or look "
-                    "at the data, then go on from an earlier checkpoint");
+                    "expected a loss and gradients that are finite, got {}; lower learning_rate or look at the data, "
+                    "then go on from an earlier checkpoint",
+                    origin.empty() ? "NaN or infinity" : origin);
 }
 
 // Returns the tokens that end answers: those that the rows teach, those of the adapter that training starts from, and
@@ -175,11 +177,14 @@ void Trainer::take_group(const StepTotals& totals, const Turn& turn) {
 void Trainer::learn_group(const StepTotals& totals, const Turn& turn, Contribution& step) {
   const float scale = job_.graph.objective->scale(totals);
   const std::span<const double> losses = session_.micro_steps(group_.views(), scale, turn.first);
+  const bool is_finite = std::all_of(losses.begin(), losses.end(), [](double loss) { return std::isfinite(loss); });
   for (size_t i = 0; i < group_.size(); ++i) {
     feed_->add_observed(feed_->observe(observe(job_, session_, group_[i], losses[i] / scale, sums_, i)));
     step.loss += losses[i] / static_cast<double>(totals.updates);
     step.tokens += group_[i][0].tokens();
   }
+  if (!is_finite && not_finite_.empty() && !session_.training().updates_early)
+    not_finite_ = session_.find_not_finite(group_.views(), scale, turn.first);
 }
 
 // Returns the metrics of the objective and of the model, without the loss, which the record has already.
@@ -377,7 +382,7 @@ TrainingOutcome Trainer::run() {
     outcome.step_seconds_sum += record.step_seconds;
     outcome.tokens += record.trained_tokens;
     if (listeners_.step) listeners_.step(record);
-    ranks_.agree([&] { check_finite(record); });
+    ranks_.agree([&] { check_finite(record, not_finite_); });
     facts_.loss = record.loss;
     stopping_.add_loss(record.loss);
     finish_step(outcome);

@@ -185,6 +185,7 @@ class Trainer {
   std::unique_ptr<StepFeed> feed_;  // while it runs
   HeldGroup group_;                 // that a run of the plan trains on
   MetricSums sums_;
+  std::string not_finite_;  // where the first loss of this process that is not finite has become so
   std::vector<Metric> metrics_;
   std::set<std::string, std::less<>> metric_keys_;  // of what other ranks have added to sums_
   double met_seconds_ = 0;                          // that this rank had spent with the others when the step began
