@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/sizes.h"
+#include "base/wide_vectors.h"
 
 namespace spillway {
 namespace {
@@ -22,7 +23,9 @@ template <typename From, typename To>
 void convert(const void* from, void* to, int64_t elems) {
   const From* source = static_cast<const From*>(from);
   To* target = static_cast<To*>(to);
-  for (int64_t i = 0; i < elems; ++i) target[i] = from_float<To>(to_float(source[i]));
+  with_wide_vectors([=]() SPILLWAY_INLINE {
+    for (int64_t i = 0; i < elems; ++i) target[i] = from_float<To>(to_float(source[i]));
+  });
 }
 
 template <typename From>
@@ -46,9 +49,12 @@ int64_t find_exponent(const void* values, Bits mask, int64_t elems) {
   constexpr int64_t kBlock = 4096;
   for (int64_t begin = 0; begin < elems; begin += kBlock) {
     const int64_t end = std::min(begin + kBlock, elems);
-    bool found = false;  // without an early exit, so that the loop is vectorised
-    for (int64_t i = begin; i < end; ++i) found |= (bits[i] & mask) == mask;
-    if (!found) continue;
+    const Bits found = with_wide_vectors([=]() SPILLWAY_INLINE {
+      Bits any = 0;  // without an early exit, so that the loop is vectorised
+      for (int64_t i = begin; i < end; ++i) any |= static_cast<Bits>((bits[i] & mask) == mask);
+      return any;
+    });
+    if (found == 0) continue;
     for (int64_t i = begin; i < end; ++i) {
       if ((bits[i] & mask) == mask) return i;
     }

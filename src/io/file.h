@@ -54,6 +54,9 @@ class ReadFile {
   [[nodiscard]] int64_t size() const { return size_; }
   // Fills `into` from byte `offset` on. Throws InputError if the file has become shorter.
   void read(int64_t offset, std::span<std::byte> into) const;
+  // Tells the system that these bytes, or what the file has of them, will be read, so that the disk brings them
+  // meanwhile.
+  void announce(int64_t offset, int64_t bytes) const;
   // Brings data written to the file to the disk.
   void sync() const;
 
@@ -94,7 +97,7 @@ class AtomicFile {
   TidyFirst tidy_;
   std::filesystem::path path_, temporary_;
   FileDescriptor fd_;
-  int64_t end_ = 0;
+  int64_t end_ = 0, started_ = 0;  // of what is appended, and of what is on its way to the disk
 };
 
 // Writes a whole file atomically.

@@ -1,11 +1,13 @@
 #include "io/gguf_quantize.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/wide_vectors.h"
 #include "io/convert.h"
 #include "io/gguf_block_encoders.h"
 #include "tensor/dtype.h"
@@ -15,14 +17,32 @@ namespace {
 
 using Byte = uint8_t;
 
-// The layout is [f16 scale][32 signed bytes]; the largest magnitude becomes 127, halves are rounded away from zero.
+// Rounds halves away from zero, as std::round, which compilers do not vectorise: what is added to a half makes it a
+// whole one, and what is added to the number below it does not.
+SPILLWAY_INLINE inline int8_t round_to_i8(float value) {
+  constexpr float kBelowHalf = 0x1.fffffep-2f;
+  const uint32_t sign = std::bit_cast<uint32_t>(value) & 0x80000000;
+  return static_cast<int8_t>(
+      static_cast<int32_t>(value + std::bit_cast<float>(sign | std::bit_cast<uint32_t>(kBelowHalf))));
+}
+
+// The layout is [f16 scale][32 signed bytes]; the largest magnitude becomes 127.
 void encode_q8_0(const float* values, Byte* block) {
-  float largest = 0;
-  for (int i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[i]));
+  constexpr int kElems = 32;
+  const float largest = with_wide_vectors([values]() SPILLWAY_INLINE {
+    uint32_t bits = 0;  // of finite values, which their magnitudes' bits order as well
+    for (int i = 0; i < kElems; ++i) bits = std::max(bits, std::bit_cast<uint32_t>(values[i]) & 0x7FFFFFFF);
+    return std::bit_cast<float>(bits);
+  });
   const float scale = largest / 127;
   const float inverse = scale == 0 ? 0 : 1 / scale;
   gguf::put_half(scale, block);
-  for (int i = 0; i < 32; ++i) block[2 + i] = static_cast<Byte>(static_cast<int8_t>(std::round(values[i] * inverse)));
+  int8_t codes[kElems];
+  int8_t* const to = codes;
+  with_wide_vectors([=]() SPILLWAY_INLINE {
+    for (int i = 0; i < kElems; ++i) to[i] = round_to_i8(values[i] * inverse);
+  });
+  std::memcpy(block + 2, codes, kElems);
 }
 
 using Encoder = void (*)(const float* values, Byte* block);

@@ -35,6 +35,21 @@ struct Golden {
 
 }  // namespace
 
+TEST_CASE("halves of a q8_0 block's steps are rounded away from zero, and what lies just below them is not") {
+  std::vector<float> values(32);
+  for (int n = 0; n < 127; n += 15) {
+    for (size_t i = 0; i < 31; ++i) {
+      const float half = static_cast<float>(n) + 0.5f, sign = i % 2 == 0 ? 1.0f : -1.0f;
+      values[i] = sign * (i % 3 == 0 ? half : std::nextafter(half, i % 3 == 1 ? 0.0f : 1000.0f));
+    }
+    values[31] = 127;  // a step of one
+    std::vector<std::byte> block(34);
+    quantize(GgufType::kQ8_0, values, block);
+    for (size_t i = 0; i < 32; ++i)
+      CHECK(static_cast<int>(static_cast<int8_t>(block[2 + i])) == static_cast<int>(std::round(values[i])));
+  }
+}
+
 TEST_CASE("values are quantised to the bits of ggml's reference quantisers, on any number of threads") {
   const Golden golden;
   int types = 0;

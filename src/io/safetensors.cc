@@ -74,6 +74,9 @@ void SafetensorsFile::read(const StoredTensor& tensor, int64_t first_elem, int64
   auto scratch = make_vector<std::byte>(std::min(kConvertedBytes, elems * width));
   for (int64_t done = 0; done < elems;) {
     const int64_t count = std::min(elems - done, kConvertedBytes / width);
+    // The system sees pieces of tensors in any order, of which it reads little ahead by itself.
+    constexpr int64_t kAhead = 16 * kConvertedBytes;
+    if (done * width % kAhead == 0) file_.announce(offset + done * width, std::min(2 * kAhead, (elems - done) * width));
     file_.read(offset + done * width, first_of(scratch, count * width));
     if (const int64_t bad = find_nonfinite(scratch.data(), *stored, count); bad >= 0) {
       fail_nonfinite(path(), tensor, first_elem + done + bad, "NaN or infinity");
