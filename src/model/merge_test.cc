@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +13,35 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "model/merged_weights.h"
 #include "model/model.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
 using spillway::testing::kGoldenModels;
+
+TEST_CASE("the elements of a merged tensor are the same in pieces, whatever an adapter changes") {
+  ThreadPool pool(2);
+  for (const auto& [name, variant] : {std::pair{"llama2", ""}, {"llama2", "saved"}, {"llama2", "dora"}}) {
+    CAPTURE(variant);
+    const std::filesystem::path folder = kGoldenModels / name;
+    std::optional<std::filesystem::path> adapter;
+    if (*variant != '\0') adapter = folder / fmt::format("adapter_{}", variant);
+    const MergedWeights merged(read_model(folder), folder, adapter, MergeBase::kFiles);
+    int in_pieces = 0, changed = 0;
+    for (const TensorSpec& tensor : merged.tensors()) {
+      CAPTURE(tensor.name);
+      std::vector<float> all, piece;
+      int pieces = 0;
+      for (MergedElements elements = merged.elements(tensor, pool, 48); elements.next(piece); ++pieces)
+        all.insert(all.end(), piece.begin(), piece.end());
+      CHECK(all == merged.read(tensor, pool));
+      if (tensor.elems() > 48) ++(pieces > 1 ? in_pieces : changed);
+    }
+    CHECK(in_pieces > 0);
+    CHECK((changed > 0) == adapter.has_value());
+  }
+}
 
 // Made by tools/make_model_goldens.py and make_adapter_goldens.py.
 TEST_CASE("a merged folder equals what peft merges, modules that were trained in full and DoRA's magnitudes included") {

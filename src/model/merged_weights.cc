@@ -200,6 +200,33 @@ const TensorSpec* MergedWeights::find(std::string_view name) const {
   return found == tensors_.end() ? nullptr : &*found;
 }
 
+bool MergedElements::next(std::vector<float>& piece) {
+  if (!stored_) {
+    piece = std::exchange(whole_, {});
+    return !piece.empty();
+  }
+  resize(piece, std::min(left_, piece_elems_));
+  if (piece.empty()) return false;
+  stored_->read({piece.data(), DType::kF32, {std::ssize(piece)}}, first_);
+  first_ += std::ssize(piece);
+  left_ -= std::ssize(piece);
+  return true;
+}
+
+bool MergedWeights::is_changed(const Parameter& p) const {
+  if (!adapter_) return false;
+  if (p.trained || (p.storage->is_coded() && !p.is_stored_as_used())) return true;
+  if (!p.tensor.name.empty() && is_adapted_tensor(*lora_, p.tensor.name)) return true;
+  return p.role == ParameterRole::kLinear && parameters_.find(lora_name(p.module, 'A')) != nullptr;
+}
+
+MergedElements MergedWeights::elements(const TensorSpec& tensor, ThreadPool& pool, int64_t piece_elems) const {
+  const Parameter* p = parameters_.find_written(tensor.name);
+  if (p == nullptr || !p->is_written()) return {StoredWeight(base_, tensor.name), tensor.elems(), piece_elems};
+  if (!p->is_slab() && !is_changed(*p)) return {StoredWeight(base_, *p), tensor.elems(), piece_elems};
+  return MergedElements(read(tensor, pool));
+}
+
 std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& pool) const {
   const Parameter* p = parameters_.find_written(tensor.name);  // null for what the base has besides
   if (p == nullptr || !p->is_written()) return read_stored({base_, tensor.name}, tensor.elems());
@@ -219,10 +246,14 @@ std::vector<float> MergedWeights::read(const TensorSpec& tensor, ThreadPool& poo
 
 void write_merged_weights(const MergedWeights& merged, SafetensorsFolderWriter& writer, const MergeProgress& progress) {
   ThreadPool pool(available_cpus());
+  std::vector<float> piece;
   int64_t done = 0, total = 0;
   for (const TensorSpec& spec : merged.tensors()) total += spec.bytes();
   for (const TensorSpec& spec : merged.tensors()) {
-    if (!merged.copy(spec, writer)) writer.append(spec.name, merged.read(spec, pool).data(), DType::kF32, spec.elems());
+    if (!merged.copy(spec, writer)) {
+      MergedElements elements = merged.elements(spec, pool);
+      while (elements.next(piece)) writer.append(spec.name, piece.data(), DType::kF32, std::ssize(piece));
+    }
     done += spec.bytes();
     if (progress) progress(done, total);
   }

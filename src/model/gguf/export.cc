@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <future>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,30 +36,80 @@ std::vector<float> viewed(const GgufPart& part, std::vector<float> values) {
   return result;
 }
 
-// The weights of a folder, of which the last one stays in memory: several tensors of GGUF may be made of it.
+// Reads the values of a file's tensors, in their order, from the weights of a folder. A tensor that lies there as GGUF
+// has it comes in pieces. Of the others the last one stays in memory: several tensors of GGUF may be made of it.
 class SourceWeights {
  public:
-  SourceWeights(const MergedWeights& merged, ThreadPool& pool) : merged_(merged), pool_(pool) {}
+  SourceWeights(const MergedWeights& merged, const std::vector<GgufWeight>& weights) : merged_(merged) {
+    for (const GgufWeight& weight : weights)
+      for (const GgufPart& part : weight.parts) parts_.push_back({&weight, &part});
+  }
 
-  // Returns the values of a part of `weight`, as GGUF has them. `is_last`: the tensor is not asked for again.
-  [[nodiscard]] std::vector<float> read(const GgufWeight& weight, const GgufPart& part, bool is_last) {
-    if (name_ != part.name) {
-      values_ = {};
-      values_ = merged_.read(*merged_.find(part.name), pool_);
-      name_ = part.name;
+  // Sets `values` to the next values, of whole blocks of one tensor. Returns false behind the last ones.
+  [[nodiscard]] bool next(std::vector<float>& values) {
+    while (at_ < parts_.size()) {
+      const auto& [weight, part] = parts_[at_];
+      if (is_alone(at_) && !open_) open_.emplace(merged_.elements(*merged_.find(part->name), pool_));
+      if (open_ && !open_->next(values)) {
+        open_.reset();
+        ++at_;
+        continue;
+      }
+      if (!open_) read_view(values);
+      weight->to_gguf(values);
+      return true;
     }
-    std::vector<float> result = is_last ? viewed(part, std::move(values_)) : viewed(part, values_);
-    if (is_last) name_.clear();
-    weight.to_gguf(result);
-    return result;
+    return false;
   }
 
  private:
+  struct Part {
+    const GgufWeight* weight;
+    const GgufPart* part;
+  };
+
+  [[nodiscard]] bool is_of_same(size_t i, size_t other) const {
+    return other < parts_.size() && parts_[i].part->name == parts_[other].part->name;
+  }
+  // Returns true for a part that lies in the files as GGUF has it, and of whose tensor its neighbours are none.
+  [[nodiscard]] bool is_alone(size_t i) const {
+    return parts_[i].part->is_as_stored() && !is_of_same(i, i + 1) && (i == 0 || !is_of_same(i, i - 1));
+  }
+  void read_view(std::vector<float>& values) {
+    const GgufPart& part = *parts_[at_].part;
+    if (at_ == 0 || !is_of_same(at_, at_ - 1)) {
+      whole_ = {};
+      whole_ = merged_.read(*merged_.find(part.name), pool_);
+    }
+    values = is_of_same(at_, at_ + 1) ? viewed(part, whole_) : viewed(part, std::exchange(whole_, {}));
+    ++at_;
+  }
+
   const MergedWeights& merged_;
-  ThreadPool& pool_;
-  std::string name_;
-  std::vector<float> values_;
+  ThreadPool pool_{available_cpus()};
+  std::vector<Part> parts_;
+  size_t at_ = 0;
+  std::optional<MergedElements> open_;  // of the part at at_
+  std::vector<float> whole_;            // the tensor of the last view
 };
+
+// Writes what `sources` reads, and meanwhile reads what comes next.
+template <typename Written>
+void write_values(SourceWeights& sources, GgufWriter& writer, ThreadPool& pool, const Written& written) {
+  const auto read = [&sources](std::vector<float> memory) {
+    if (!sources.next(memory)) memory.clear();
+    return memory;
+  };
+  std::vector<float> values, spare;
+  for (auto ahead = std::async(std::launch::async, read, std::vector<float>());;) {
+    values = ahead.get();
+    if (values.empty()) return;
+    ahead = std::async(std::launch::async, read, std::move(spare));
+    writer.append(values, &pool);
+    written();
+    spare = std::move(values);
+  }
+}
 
 std::string name_of(const fs::path& folder) {
   const std::string name = fs::absolute(folder).lexically_normal().filename().string();
@@ -102,19 +153,21 @@ GgufMetadata metadata_of_numbers(const GgufDescription& description, const Merge
   return metadata;
 }
 
+// Tells how much of the tensors' bytes is written.
 class Tally {
  public:
-  Tally(const std::vector<GgufTensorSpec>& tensors, const ExportOptions& options) : options_(options) {
+  Tally(const std::vector<GgufTensorSpec>& tensors, const GgufWriter& writer, const ExportOptions& options)
+      : writer_(writer), options_(options), before_(writer.bytes()) {
     for (const GgufTensorSpec& tensor : tensors) total_ += tensor.bytes();
   }
-  void add(const GgufTensorSpec& tensor) {
-    done_ += tensor.bytes();
-    if (options_.progress) options_.progress(done_, total_);
+  void tell() const {
+    if (options_.progress) options_.progress(std::min(writer_.bytes() - before_, total_), total_);
   }
 
  private:
+  const GgufWriter& writer_;
   const ExportOptions& options_;
-  int64_t done_ = 0, total_ = 0;
+  int64_t before_, total_ = 0;
 };
 
 }  // namespace
@@ -149,20 +202,10 @@ ExportReport export_gguf(const fs::path& model, const std::optional<fs::path>& a
     tensors.push_back({weight.gguf, tensor_type(weight, description.model, *options.type), weight.shape});
   }
   GgufWriter writer(file, metadata, tensors);
-  Tally tally(tensors, options);
+  const Tally tally(tensors, writer, options);
   for (const GgufConstant& constant : description.constants) writer.append(constant.values);
-  SourceWeights sources(merged, pool);
-  for (size_t i = 0; i < weights.size(); ++i) {
-    const std::vector<GgufPart>& parts = weights[i].parts;
-    for (size_t j = 0; j < parts.size(); ++j) {
-      const GgufPart* next = j + 1 < parts.size()     ? &parts[j + 1]
-                             : i + 1 < weights.size() ? &weights[i + 1].parts.front()
-                                                      : nullptr;
-      const bool is_last = next == nullptr || next->name != parts[j].name;
-      writer.append(sources.read(weights[i], parts[j], is_last), &pool);
-    }
-    tally.add(tensors[i + description.constants.size()]);
-  }
+  SourceWeights sources(merged, weights);
+  write_values(sources, writer, pool, [&] { tally.tell(); });
   writer.commit();
   return {description.model.architecture, static_cast<int64_t>(tensors.size()), writer.bytes()};
 }
@@ -250,7 +293,7 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
     }
   }
   GgufWriter writer(file, metadata, tensors);
-  Tally tally(tensors, options);
+  const Tally tally(tensors, writer, options);
   for (size_t i = 0; i < factors.size(); ++i) {
     const Factor& factor = factors[i];
     auto values = make_vector<float>(factor.views.front().elems_in_files());
@@ -258,7 +301,7 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
     if (factor.scale != 1)
       for (float& value : values) value = static_cast<float>(value * factor.scale);
     for (const GgufPart& view : factor.views) writer.append(viewed(view, values));
-    tally.add(tensors[i]);
+    tally.tell();
   }
   writer.commit();
   return {description.model.architecture, static_cast<int64_t>(tensors.size()), writer.bytes()};
