@@ -114,6 +114,14 @@ TEST_CASE("ranks that share sequences take micro-batches layer by layer, too") {
   CHECK(load_for_ranks(vertical(4, shared), 2).config.batches.micro_batch_group == 4);
 }
 
+TEST_CASE("more tiles than a micro-batch has tokens are refused") {
+  const std::string rows = "micro_batch_size: 2\nsequence_len: 16\ntiled_mlp: true\n";
+  CHECK(load_for_ranks(rows + "tiled_mlp_num_shards: 32\n").config.batches.mlp_tiles == 32);
+  CHECK(ranks_error(rows + "tiled_mlp_num_shards: 33\n")
+            .find("tiled_mlp_num_shards] expected at most the tokens of a "
+                  "micro-batch, 32, got 33") != std::string::npos);
+}
+
 TEST_CASE("completions and a teacher's rows go layer by layer as others do") {
   const std::string online =
       "base_model: ./m\nlearning_rate: 2e-4\ndatasets: [{path: a.jsonl}]\nrl: grpo\n"

@@ -192,6 +192,11 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
   take_groups(r, ranks, batches);
   if (keys.tiled_mlp == AutoBool::kTrue) {
     batches.mlp_tiles = keys.tiled_mlp_num_shards.value_or(0);
+    const int64_t tokens = batches.micro_batch_size * batches.sequence_len;
+    if (batches.mlp_tiles > tokens)
+      throw input_error(r.where("tiled_mlp_num_shards"),
+                        "expected at most the tokens of a micro-batch, {}, got {}; lower it", tokens,
+                        batches.mlp_tiles);
   } else {
     r.ignore("tiled_mlp_num_shards", "without tiled_mlp: true there are no tiles");
   }
