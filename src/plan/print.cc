@@ -184,17 +184,20 @@ std::string comparison(const Plan& plan, const PlanContext& context) {
 // as long:
 //     903.0 MiB      2.21 s   1.00x  ####################
 //     398.6 MiB      2.71 s   1.23x  #########################  this plan
+// A plan that takes several micro-batches through a layer together has "vertical 4" before that.
 std::string frontier_text(const Plan& plan, const PlanContext& context) {
   if (context.frontier.size() < 2) return "";
   struct Row {
     int64_t bytes = 0;
     double seconds = 0;
+    int64_t group = 1;
     bool is_this = false;
   };
   std::vector<Row> rows;
-  if (plan.fits) rows.push_back({nth(plan.peaks, Tier::kDevice).bytes, context.step_seconds(plan.simulation), true});
+  if (plan.fits)
+    rows.push_back({nth(plan.peaks, Tier::kDevice).bytes, context.step_seconds(plan.simulation), context.group, true});
   for (const FrontierPoint& point : context.frontier) {
-    const Row row{point.device_bytes(), context.step_seconds(point)};
+    const Row row{point.device_bytes(), context.step_seconds(point), point.group};
     const bool is_this = plan.fits && row.bytes == rows[0].bytes && row.seconds == rows[0].seconds;
     if (!is_this) rows.push_back(row);
   }
@@ -210,8 +213,9 @@ std::string frontier_text(const Plan& plan, const PlanContext& context) {
                                  context.largest_beside(plan, Tier::kDevice) ? " that training takes" : "");
   for (const Row& row : rows) {
     const auto length = static_cast<int64_t>(most > 0 ? kBar * row.seconds / most + 0.5 : 0);
-    text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}\n", format_bytes(row.bytes), duration_text(row.seconds),
-                        least > 0 ? row.seconds / least : 1, repeated('#', length), row.is_this ? "  this plan" : "");
+    text += fmt::format("  {:>11}  {:>12}  {:>6.2f}x  {}{}{}\n", format_bytes(row.bytes), duration_text(row.seconds),
+                        least > 0 ? row.seconds / least : 1, repeated('#', length),
+                        row.group > 1 ? fmt::format("  vertical {}", row.group) : "", row.is_this ? "  this plan" : "");
   }
   return text;
 }

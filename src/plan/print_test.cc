@@ -151,6 +151,8 @@ TEST_CASE("the frontier is drawn with the plan in its place, bars as long as the
   const std::string before = printed.text();
   printed.context.frontier.push_back(same);
   CHECK(printed.text() == before);
+  printed.context.frontier.back() = {.bytes = {1}, .micro_step_seconds = 1, .group = 4};
+  CHECK(printed.says("#  vertical 4\n"));
   printed.context.frontier.pop_back();
   printed.context.frontier.pop_back();
   CHECK_FALSE(printed.says("frontier"));
