@@ -43,7 +43,8 @@ std::vector<int32_t> read_stop_ids(const std::string& generation_config, const s
   const std::string where = folder / (has_own ? "generation_config.json" : "config.json");
   const JsonDocument document(with_named_infinities(has_own ? generation_config : config), where);
   JsonField ids = document.root()[kKey];
-  if (!has_own && ids.is_null()) ids = document.root()["text_config"][kKey];
+  const JsonField text = document.root()["text_config"];
+  if (!has_own && ids.is_null() && !text.is_null()) ids = text[kKey];
   if (ids.is_null()) return {};
   std::vector<int32_t> result;
   for (const int64_t id : ids.integers(0, INT32_MAX - 1)) result.push_back(static_cast<int32_t>(id));
