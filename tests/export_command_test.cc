@@ -50,6 +50,24 @@ TEST_CASE("export says what it wrote, and a Modelfile names the file and where g
   CHECK(run.err.find("no TEMPLATE in the Modelfile") != std::string::npos);
 }
 
+TEST_CASE("of a base model without a chat template the Modelfile says that it continues texts, and what to do") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model", mine = folder.path() / "mine";
+  fs::copy(kGolden / "qwen3", model);
+  json settings = json::parse(read_file(model / "tokenizer_config.json", kMaxExportBytes));
+  settings.erase("chat_template");
+  write_file(model / "tokenizer_config.json", settings.dump());
+  const Finished run = run_spillway({"export", model.string(), "--ollama", mine.string()});
+  CHECK(run.status == 0);
+  const std::string why = "the model has no chat template, it continues texts";
+  CHECK(run.err.find("no TEMPLATE in the Modelfile: " + why) != std::string::npos);
+  CHECK(read_file(mine / "Modelfile", kMaxExportBytes) ==
+        "FROM ./mine.gguf\n# No TEMPLATE: " + why +
+            ". Ollama has one only if it knows the template in the GGUF file.\n"
+            "# Write one (https://docs.ollama.com/template), or talk to the model with: spillway chat\n"
+            "PARAMETER stop \"<|end|>\"\n");
+}
+
 TEST_CASE("export leaves a folder for ollama create, whose Modelfile has template, ends and sampling") {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model", mine = folder.path() / "mine";

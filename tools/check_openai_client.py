@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks `spillway serve` what the README of OpenAI's Python client shows, with that client, and checks what comes back.
 
-    pip install openai==3.57.0
+    pip install -r tools/openai_requirements.txt
     python3 tools/check_openai_client.py build/release/bin/spillway
 
 The model is a tiny one with random weights, whose chat template shows Hermes' tool calls.

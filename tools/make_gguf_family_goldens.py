@@ -305,6 +305,13 @@ ADAPTERS = {
     "gpt_oss": ["self_attn.k_proj", "self_attn.o_proj"],
     "afmoe": ["self_attn.q_proj", "self_attn.gate_proj", "mlp.shared_experts.up_proj"],
 }
+# The modules in the files that each tensor of all experts of a layer stands for, which transformers 5 has in their place (PEFT's
+# target_parameters); "files" is the module of all of them.
+EXPERT_ADAPTERS = {
+    "mixtral": dict(files="block_sparse_moe.experts", gate_up_proj=["w1", "w3"], down_proj=["w2"]),
+    "qwen3_moe": dict(files="mlp.experts", gate_up_proj=["gate_proj", "up_proj"], down_proj=["down_proj"]),
+    "glm4_moe": dict(files="mlp.experts", gate_up_proj=["gate_proj", "up_proj"], down_proj=["down_proj"]),
+}
 
 
 def wrapper(text, of_text, **beside):
@@ -475,6 +482,36 @@ def write_adapter(folder, name, modules, weights):
     return settings, {key: list(value.shape) for key, value in factors.items()}
 
 
+def write_expert_adapter(folder, name, experts, weights):
+    """An adapter on all experts, in the form that the converter reads: a module for each expert and projection. Returns it as
+    PEFT writes it, A [experts * rank, in] expert by expert, B [out, rank * experts] rank by rank."""
+    folder.mkdir()
+    rank, factors, of_modules = 2, {}, {}
+    layers = sorted({key.split(f".{experts['files']}.")[0] for key in weights if f".{experts['files']}." in key})
+    for layer in layers:
+        files = f"{layer}.{experts['files']}"
+        count = len([key for key in weights if key.startswith(f"{files}.") and f".{experts['down_proj'][0]}." in key])
+        for tensor in ("gate_up_proj", "down_proj"):
+            modules = experts[tensor]
+            rows, columns = weights[f"{files}.0.{modules[0]}.weight"]
+            path = f"base_model.model.{layer}.mlp.experts" + (".base_layer" if tensor == "gate_up_proj" else "")
+            names = [f"{path}.lora_{which}.weight" for which in "AB"]
+            a, b = (values_of(n, s) for n, s in zip(names, ([count * rank, columns], [len(modules) * rows, rank * count])))
+            factors.update({names[0]: list(a.shape), names[1]: list(b.shape)})
+            a, b = a.reshape(count, rank, columns), b.reshape(len(modules), rows, rank, count)
+            for expert in range(count):
+                for i, module in enumerate(modules):
+                    of_module = f"base_model.model.{files}.{expert}.{module}"
+                    of_modules[f"{of_module}.lora_A.weight"] = torch.from_numpy(a[expert].copy())
+                    of_modules[f"{of_module}.lora_B.weight"] = torch.from_numpy(b[i, :, :, expert].copy())
+    save_file(of_modules, folder / "adapter_model.safetensors", metadata={"format": "pt"})
+    settings = dict(peft_type="LORA", task_type="CAUSAL_LM", r=rank, lora_alpha=6, lora_dropout=0.0, bias="none")
+    settings.update(base_model_name_or_path=name, fan_in_fan_out=False, inference_mode=True)
+    (folder / "adapter_config.json").write_text(json.dumps(settings))
+    settings.update(target_modules=[], target_parameters=["mlp.experts.gate_up_proj", "mlp.experts.down_proj"])
+    return settings, factors
+
+
 def convert_adapter(adapter, base, file):
     arguments, sys.argv = sys.argv, ["", str(adapter), "--base", str(base), "--outfile", str(file), "--outtype", "f32"]
     runpy.run_path(str(llama_cpp / "convert_lora_to_gguf.py"), run_name="__main__")
@@ -517,9 +554,12 @@ for name, kind, config in models():
             if type_name == "f32":
                 add_mixture_types(file, family["tensors"])
             file.unlink()
-        if name in ADAPTERS:
+        if name in ADAPTERS or name in EXPERT_ADAPTERS:
             adapter = pathlib.Path(temporary) / "adapter"
-            settings, factors = write_adapter(adapter, name, ADAPTERS[name], weights)
+            if name in ADAPTERS:
+                settings, factors = write_adapter(adapter, name, ADAPTERS[name], weights)
+            else:
+                settings, factors = write_expert_adapter(adapter, name, EXPERT_ADAPTERS[name], weights)
             family["adapter"] = dict(config=settings, weights=factors, **convert_adapter(adapter, folder, file))
         families[name] = family
 

@@ -54,6 +54,25 @@ OLDER_GPUS = {
     "v100-32gb": ("NVIDIA V100 32 GB SXM2", 32, 900, 15.7, "7.0"),
 }
 
+# Macs by chip: GB of the memory that CPU and GPU share, from Apple's technical specifications. There is no build for them, either.
+MACS = {
+    "M1": (8, 16),
+    "M1 Pro": (16, 32),
+    "M1 Max": (32, 64),
+    "M1 Ultra": (64, 128),
+    "M2": (8, 16, 24),
+    "M2 Pro": (16, 32),
+    "M2 Max": (32, 64, 96),
+    "M2 Ultra": (64, 128, 192),
+    "M3": (8, 16, 24),
+    "M3 Pro": (18, 36),
+    "M3 Max": (36, 48, 64, 96, 128),
+    "M3 Ultra": (96, 256, 512),
+    "M4": (16, 24, 32),
+    "M4 Pro": (24, 48, 64),
+    "M4 Max": (36, 48, 64, 128),
+}
+
 # name: (title, cores, GiB of RAM, GB/s of RAM, GHz under load, f32 flop per cycle and core, rate of bf16 over that of f32)
 CPUS = {
     "laptop-cpu-16gb": ("a laptop of 8 cores without a GPU", 8, 16, 50, 3.2, 32, 1),
@@ -98,6 +117,14 @@ def of_older_gpu(title, gb, memory, f32, capability):
         "source": f"Not measured. NVIDIA's data sheet or white paper: {gb} GB at {memory} GB/s, {f32} TFLOP/s f32, no bf16; "
                   f"compute capability {capability}.",
         "not_supported": f"{title} has compute capability {capability} and no bf16; kernels are built for 8.0 (Ampere) and later",
+    }
+
+
+def of_mac(chip, gb):
+    return {
+        "name": f"a Mac with Apple {chip} and {gb} GB",
+        "source": f"Apple's technical specifications: {gb} GB of memory, which CPU and GPU share.",
+        "not_supported": "Apple's GPUs do not run it: there is no build for macOS, and kernels are built for NVIDIA's GPUs",
     }
 
 
@@ -333,6 +360,9 @@ def files():
         yield FOLDER / f"{name}.json", of_gpu(*figures)
     for name, figures in OLDER_GPUS.items():
         yield FOLDER / f"{name}.json", of_older_gpu(*figures)
+    for chip, sizes in MACS.items():
+        for gb in sizes:
+            yield FOLDER / f"mac-{chip.lower().replace(' ', '-')}-{gb}gb.json", of_mac(chip, gb)
     for name, figures in CPUS.items():
         yield FOLDER / f"{name}.json", of_cpu(*figures)
     for name, figures in MODELS.items():

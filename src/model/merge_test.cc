@@ -13,8 +13,11 @@
 #include "base/temporary_folder.h"
 #include "io/file.h"
 #include "io/safetensors.h"
+#include "io/safetensors_writer.h"
+#include "model/adapter.h"
 #include "model/merged_weights.h"
 #include "model/model.h"
+#include "model/parameters.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
@@ -102,6 +105,38 @@ TEST_CASE("factors of experts and routers are merged as peft merges them") {
               1e-6 + (is_rounded ? std::abs(expected) / 256 : 0));
       }
     }
+  }
+}
+
+TEST_CASE("factors of the tensor of a linear router, which have the names of its module's, are merged once") {
+  const TemporaryFolder folder;
+  const std::filesystem::path model = kGoldenModels / "gemma4_moe", adapter = folder.path() / "adapter";
+  const ModelPtr read = read_model(model);
+  LoraOptions lora{.r = 2, .alpha = 6};
+  for (const Parameter& p : parameters_of(*read))
+    if (p.role == ParameterRole::kLinear && !p.tensor.name.empty()) lora.target_parameters.insert(p.tensor.name);
+  REQUIRE(!lora.target_parameters.empty());
+  const ParameterTable parameters = parameters_of(*read, {.lora = lora});
+  std::vector<TensorSpec> specs;
+  for (const Parameter& p : parameters)
+    if (p.is_factor()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
+  std::filesystem::create_directory(adapter);
+  write_file(adapter / "adapter_config.json", adapter_config_json(parameters, lora, "x"));
+  SafetensorsWriter writer(adapter / "adapter_model.safetensors", specs);
+  for (const TensorSpec& spec : specs)
+    writer.append(spec.name, std::vector<float>(static_cast<size_t>(spec.elems()), 0.5F).data(), DType::kF32,
+                  spec.elems());
+  writer.commit();
+  merge_adapter(model, adapter, folder.path() / "merged");
+  const SafetensorsFolder base(model), merged(folder.path() / "merged");
+  for (const Parameter& p : parameters) {
+    if (!lora.target_parameters.contains(p.tensor.name)) continue;
+    CAPTURE(p.name);
+    std::vector<float> before(static_cast<size_t>(p.shape.elems())), after(before.size());
+    base.read(p.written_name(), DType::kF32, before.data());
+    merged.read(p.written_name(), DType::kF32, after.data());
+    // alpha / r times the sum over the rank of 0.5 * 0.5, in f32 or in bf16.
+    for (size_t i = 0; i < after.size(); ++i) CHECK(after[i] - before[i] == doctest::Approx(1.5).epsilon(0.01));
   }
 }
 

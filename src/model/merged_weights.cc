@@ -141,8 +141,10 @@ std::vector<float> merged_weight(const Parameter& p, const ParameterTable& param
   if (p.trained) return read_stored({adapter, adapter_tensor_name(p.name)}, p.shape.elems());
   std::vector<float> values = read_stored({base, p}, p.shape.elems());
   if (p.storage->is_coded() && !p.is_stored_as_used()) (void)encode_and_decode(p, values, pool);
-  if (!p.tensor.name.empty() && is_adapted_tensor(lora, p.tensor.name))
+  if (!p.tensor.name.empty() && is_adapted_tensor(lora, p.tensor.name)) {
     add_tensor_product(values, p, lora, adapter, pool);
+    return values;  // factors of a linear router's tensor have the names of its module's
+  }
   const Parameter *a = parameters.find(lora_name(p.module, 'A')), *b = parameters.find(lora_name(p.module, 'B'));
   if (!a || p.role != ParameterRole::kLinear) return values;
   add_product(values, *a, *b, lora.scale_of(p.module), adapter, pool);

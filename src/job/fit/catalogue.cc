@@ -36,15 +36,17 @@ const json& machine_files() {
   return files;
 }
 
-// Returns the machine of a file of the catalogue. Throws InputError if nothing runs there.
-Machine supported_machine(const std::string& name, std::string_view where) {
+bool is_supported(std::string_view name) { return !machine_files()[name].contains("not_supported"); }
+
+// Returns the machine of a file of the catalogue. Throws InputError if nothing runs there, where it is called `shown`.
+Machine supported_machine(const std::string& name, std::string_view shown, std::string_view where) {
   const json& file = machine_files()[name];
   if (const auto why = file.find("not_supported"); why != file.end())
     throw input_error(
         where,
         "expected a GPU that Spillway runs on, got {}: {}; name another, or plan for a computer without a "
         "GPU: laptop-cpu-16gb, desktop-cpu-64gb",
-        name, why->get<std::string>());
+        shown, why->get<std::string>());
   return machine_from_json(file, name);
 }
 
@@ -72,14 +74,15 @@ ModelShape known_shape(const std::string& full) {
 
 Machine machine_by_name(std::string_view name, std::string_view where) {
   const json& files = machine_files();
-  if (files.contains(name)) return supported_machine(std::string(name), where);
+  if (files.contains(name)) return supported_machine(std::string(name), name, where);
   const std::vector<std::string> names = names_of(files);
   const std::vector<std::string_view> known = views_of(names), meant = machines_meant(name, known);
-  if (meant.empty()) throw_unknown("a machine", name, known, "", where);
-  if (meant.size() > 1)
+  if (meant.empty()) throw_unknown("a machine", name, views_of(machine_names()), "", where);
+  // Whichever of them is meant, the first one's answer holds where nothing runs on any.
+  if (meant.size() > 1 && std::any_of(meant.begin(), meant.end(), is_supported))
     throw input_error(where, "expected a machine's name, got {}, which may be {}; name one of them", quote(name),
                       joined_names(meant));
-  return supported_machine(std::string(meant.front()), where);
+  return supported_machine(std::string(meant.front()), meant.size() > 1 ? name : meant.front(), where);
 }
 
 ModelShape model_by_name(std::string_view name, std::string_view where) {
@@ -114,7 +117,7 @@ NamedModel named_model(const std::string& name, std::optional<TemporaryFolder>& 
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names = names_of(machine_files());
-  std::erase_if(names, [](const std::string& name) { return machine_files()[name].contains("not_supported"); });
+  std::erase_if(names, [](const std::string& name) { return !is_supported(name); });
   return names;
 }
 std::vector<std::string> model_names() { return names_of(model_files()); }

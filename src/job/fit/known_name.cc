@@ -6,7 +6,7 @@
 namespace spillway {
 namespace {
 
-constexpr std::array<std::string_view, 3> kMakers = {"nvidia", "geforce", "tesla"};
+constexpr std::array<std::string_view, 4> kMakers = {"nvidia", "geforce", "tesla", "apple"};
 constexpr std::array<std::string_view, 8> kVersions = {"meta", "instruct", "chat", "it",
                                                        "base", "hf",       "pt",   "diffusers"};
 

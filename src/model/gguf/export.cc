@@ -216,36 +216,72 @@ namespace {
 struct Factor {
   std::string name;             // of the adapter's tensor
   std::vector<GgufPart> views;  // of it, one behind the other
+  std::vector<int64_t> shape;   // in GGUF, outermost first
   double scale = 1;
 };
 
-// Returns the views of a factor that the tensor needs: all of B's rows, or A once.
-std::vector<GgufPart> views_of(const GgufWeight& weight, char which, int64_t rank) {
-  std::vector<GgufPart> views;
+// Returns a factor of a linear layer: all of B's rows in GGUF's order, or A.
+Factor factor_of_matrix(const GgufWeight& weight, const std::string& module, char which, int64_t rank) {
+  Factor result{.name = lora_name(module, which)};
   for (const GgufPart& part : weight.parts) {
-    views.push_back(view_of_factor(part, which, rank));
+    result.views.push_back(view_of_factor(part, which, rank));
     if (which == 'A') break;
   }
-  return views;
+  result.shape = {which == 'B' ? weight.shape[0] : rank, which == 'B' ? rank : weight.shape[1]};
+  return result;
+}
+
+// Returns a factor of a tensor of experts: A [experts, rank, in], which is how PEFT has it, or of B [experts, out,
+// rank] the rows that the GGUF tensor has of [out, rank, experts]. `weight` is a view of that tensor, or a stack of
+// tensors of single experts, of which `base` is the first. A router is one expert.
+Factor factor_of_tensor(const GgufWeight& weight, const Parameter& base, const LoraOptions& lora, char which) {
+  const MixtureTensor& tensor = base.tensor;
+  const int64_t experts = tensor.experts, rank = lora.rank_of(tensor.name), in = tensor.shape[1];
+  const int64_t rows = weight.shape[weight.shape.size() - 2];
+  Factor result{.name = tensor_factor_name(lora, tensor.name, which)};
+  GgufPart view{.name = result.name, .shape = {experts * rank, in}};
+  if (which == 'B') {
+    const GgufPart& part = weight.parts.front();
+    // Neighbouring elements of [experts, in, out] are rows of B.
+    const int64_t row = tensor.is_in_by_out ? 1 : in, row_of_b = rank * experts;
+    const int64_t step = tensor.is_in_by_out ? part.axes[1].stride : 1;
+    view.shape = {tensor.shape[0], row_of_b};
+    view.first = (tensor.first_row + part.first / row) * row_of_b;
+    view.axes = {{experts, 1}, {rows, step * row_of_b}, {rank, experts}};
+  }
+  result.views = {std::move(view)};
+  if (weight.shape.size() == 3) result.shape = {experts};
+  result.shape.insert(result.shape.end(), {which == 'B' ? rows : rank, which == 'B' ? rank : in});
+  return result;
 }
 
 void check_factors_alone(const LoraOptions& lora, const fs::path& adapter) {
-  if (lora.modules_to_save.empty() && lora.target_parameters.empty() && !lora.dora) return;
+  if (lora.modules_to_save.empty() && !lora.dora) return;
   throw input_error((adapter / "adapter_config.json").string(),
-                    "expected low-rank factors of linear layers alone, which a GGUF adapter holds, got {}; "
-                    "export the merged model (--gguf)",
-                    lora.dora                         ? "DoRA's magnitudes"
-                    : !lora.target_parameters.empty() ? "target_parameters"
-                                                      : "modules_to_save");
+                    "expected low-rank factors alone, which a GGUF adapter holds, got {}; merge first (--gguf)",
+                    lora.dora ? "DoRA's magnitudes" : "modules_to_save");
 }
 
 // Throws InputError for a module whose matrix llama.cpp has as a stack of matrices, on which it reads no factors.
 void check_is_matrix(const GgufWeight& weight, const std::string& module, const fs::path& adapter) {
   if (weight.shape.size() == 2) return;
   throw input_error((adapter / "adapter_config.json").string(),
-                    "expected target_modules that llama.cpp has as matrices, got {}, which becomes {}; export the "
-                    "merged model (--gguf)",
+                    "expected target_modules that llama.cpp has as matrices, got {}, which becomes {}; merge first "
+                    "(--gguf)",
                     module, weight.gguf);
+}
+
+// Throws InputError for experts whose products llama.cpp scales one by one: it adds factors' products as they are.
+void check_is_unscaled(const GgufWeight& weight, const GgufDescription& description, const fs::path& adapter) {
+  const std::string_view name = weight.gguf;
+  const std::string scale = fmt::format("{}scale", name.substr(0, name.rfind('.') + 1));
+  const bool has_scale = std::any_of(description.weights.begin(), description.weights.end(),
+                                     [&](const GgufWeight& other) { return other.gguf == scale; });
+  if (weight.shape.size() == 2 || !has_scale) return;
+  throw input_error((adapter / "adapter_config.json").string(),
+                    "expected factors that llama.cpp scales as it does the weight, got some of {} beside {}; merge "
+                    "first (--gguf)",
+                    name, scale);
 }
 
 // Returns the alpha for the file. llama.cpp scales a product by the file's alpha over the rank of the factor, or by 1
@@ -255,6 +291,13 @@ double file_alpha(const LoraOptions& lora) { return lora.alpha == 0 ? 1 : lora.a
 // Returns the rest of PEFT's scale, which is multiplied into B.
 double left_scale(const LoraOptions& lora, const std::string& module) {
   return lora.scale_of(module) / (file_alpha(lora) / static_cast<double>(lora.rank_of(module)));
+}
+
+// Returns the path of what has factors for a weight: its module, the tensor of a mixture that it is of, or nothing.
+std::string adapted_name(const Parameter& base, const ParameterTable& parameters, const LoraOptions& lora) {
+  if (!base.tensor.name.empty() && is_adapted_tensor(lora, base.tensor.name)) return base.tensor.name;
+  const bool has_factors = base.role == ParameterRole::kLinear && parameters.find(lora_name(base.module, 'A'));
+  return has_factors ? base.module : "";
 }
 
 }  // namespace
@@ -279,17 +322,18 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
   std::vector<GgufTensorSpec> tensors;
   for (const GgufWeight& weight : description.weights) {
     const Parameter* base = parameters.find_written(weight.parts.front().name);
-    if (base == nullptr || base->role != ParameterRole::kLinear) continue;
+    if (base == nullptr) continue;
+    const std::string adapted = adapted_name(*base, parameters, lora);
+    if (adapted.empty()) continue;
+    adapted == base->module ? check_is_matrix(weight, adapted, adapter)
+                            : check_is_unscaled(weight, description, adapter);
     for (const char which : {'A', 'B'}) {
-      const Parameter* factor = parameters.find(lora_name(base->module, which));
-      if (factor == nullptr) continue;
-      check_is_matrix(weight, base->module, adapter);
-      const bool is_b = which == 'B';
-      const int64_t rank = lora.rank_of(base->module);
-      factors.push_back({factor->name, views_of(weight, which, rank), is_b ? left_scale(lora, base->module) : 1});
-      const std::vector<int64_t> shape = {is_b ? weight.shape[0] : rank, is_b ? rank : weight.shape[1]};
-      tensors.push_back({fmt::format("{}.lora_{}", weight.gguf, is_b ? 'b' : 'a'),
-                         plain_tensor_type(shape, options.type->type), shape});
+      Factor factor = adapted == base->module ? factor_of_matrix(weight, adapted, which, lora.rank_of(adapted))
+                                              : factor_of_tensor(weight, *base, lora, which);
+      if (which == 'B') factor.scale = left_scale(lora, adapted);
+      tensors.push_back({fmt::format("{}.lora_{}", weight.gguf, which == 'B' ? 'b' : 'a'),
+                         plain_tensor_type(factor.shape, options.type->type), factor.shape});
+      factors.push_back(std::move(factor));
     }
   }
   GgufWriter writer(file, metadata, tensors);
