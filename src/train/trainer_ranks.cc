@@ -75,7 +75,8 @@ double Trainer::met_seconds() const {
 }
 
 // Gives all ranks rank 0's time of the step, and finds the slowest of them: that which spent least of the step with the
-// others, as the last to come to an exchange does not wait.
+// others, as the last to come to an exchange does not wait. Steps end together: a rank with a longer one has begun it
+// earlier, and waited for rank 0 to begin, which may have written a checkpoint.
 void Trainer::share_pace(StepRecord& record) {
   const double own = met_seconds() - met_seconds_;
   const std::span<const std::string> texts = ranks_.exchange([&] {
@@ -89,7 +90,8 @@ void Trainer::share_pace(StepRecord& record) {
     TextReader reader(one);
     const auto seconds = reader.take<double>();
     if (with_others.empty()) record.step_seconds = seconds;
-    with_others.push_back(reader.take<double>());
+    const double before_rank_0 = std::max(0.0, seconds - record.step_seconds);
+    with_others.push_back(std::max(0.0, reader.take<double>() - before_rank_0));
   }
   const auto least = std::min_element(with_others.begin(), with_others.end());
   const auto others = static_cast<double>(std::ssize(with_others) - 1);
