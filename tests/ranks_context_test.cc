@@ -153,6 +153,18 @@ TEST_CASE("layers that share keys have the numbers of one rank where ranks share
   check_shared(job, model_of("gemma4_e2b") + Arguments{"--adapter", "none", "--learning_rate", "0.001"}, {{1, 2}});
 }
 
+TEST_CASE("layers that carry a state along sequences have the numbers of one rank where ranks share these") {
+  // A short convolution; the gated delta rule; Mamba's scan; Mamba-2, by itself and beside attention.
+  for (const char* model : {"lfm2", "qwen3_next", "jamba", "nemotron_h", "falcon_h1"}) {
+    CAPTURE(model);
+    const TinyJob job;
+    check_shared(job,
+                 model_of(model) + Arguments{"--adapter", "none", "--learning_rate", "0.001", "--sample_packing",
+                                             "true", "--sequence_len", "23", "--router_aux_loss_coef", "0"},
+                 {{1, 2}, {1, 4}});
+  }
+}
+
 TEST_CASE("rows shorter than the ranks are many have the numbers of one rank") {
   const TinyJob job;
   std::string rows;

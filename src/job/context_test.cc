@@ -65,14 +65,6 @@ TEST_CASE("a loss that balances experts is not yet one of ranks that share seque
   CHECK(context_error("mixtral", 2, fmt::format("{}0\n", kLora)).empty());
 }
 
-TEST_CASE("layers with a state are not yet those of ranks that share sequences") {
-  for (const char* model : {"lfm2", "qwen3_5", "jamba"}) {
-    CHECK(context_error(model, 2, "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\n")
-              .find("expected 1 beside layers that carry a state along a sequence, got 2; this is not yet supported") !=
-          std::string::npos);
-  }
-}
-
 TEST_CASE("a rank of two that share sequences has half of the activations") {
   CHECK(activation_bytes(1) > 1e6);
   CHECK(activation_bytes(2) <= 0.6 * activation_bytes(1));

@@ -129,8 +129,7 @@ void check_context(Job& job) {
   for (const Model* model : {job.model.get(), job.graph.reference.other.get()}) {
     if (model == nullptr) continue;
     for (const DecoderLayer& layer : model->text()->layers()) {
-      if (layer.carries_state()) throw not_yet("layers that carry a state along a sequence");
-      if (context > layer.attention.heads)
+      if (layer.has_attention && context > layer.attention.heads)
         throw input_error(kKey, "expected at most the query heads of a layer, {}, got {}; lower it",
                           layer.attention.heads, context);
     }
