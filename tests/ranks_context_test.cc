@@ -140,6 +140,22 @@ TEST_CASE("windows, sinks and quantised weights of shared sequences have the num
   check_shared(quantised, {"--adapter", "qlora", "--load_in_4bit", "true"}, {{1, 2}});
 }
 
+TEST_CASE("a mixture's load-balancing loss is that of all tokens where ranks share sequences") {
+  const Arguments balanced =
+      model_of("mixtral") +
+      Arguments{"--router_aux_loss_coef", "0.2",  "--lora_dropout", "0", "--lora_target_linear", "false",
+                "--lora_target_modules",  "gate", "q_proj"};
+  const TinyJob adapter;
+  check_shared(adapter, balanced, {{1, 2}, {2, 2}});
+  CHECK(metric_numbers(adapter, "one").contains("0 aux_loss"));
+  const TinyJob full;
+  check_shared(
+      full,
+      model_of("qwen3_moe") + Arguments{"--router_aux_loss_coef", "0.2", "--adapter", "none", "--learning_rate",
+                                        "0.001", "--sample_packing", "true", "--sequence_len", "23"},
+      {{1, 2}, {1, 4}});
+}
+
 TEST_CASE("feed-forward parts in tiles have the numbers of one rank where ranks share sequences") {
   const TinyJob job;
   check_shared(job,

@@ -124,7 +124,6 @@ void check_context(Job& job) {
   };
   if (job.model->text() == nullptr) throw not_yet("clips");
   if (job.graph.objective->generates()) throw not_yet("online reinforcement learning");
-  if (job.graph.model.router_aux_loss_coef > 0) throw not_yet("the load-balancing loss of a mixture of experts");
   job.graph.model.reports_expert_load = false;
   for (const Model* model : {job.model.get(), job.graph.reference.other.get()}) {
     if (model == nullptr) continue;
