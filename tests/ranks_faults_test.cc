@@ -163,6 +163,30 @@ TEST_CASE("what keeps all ranks from joining is said once, and what keeps one of
   CHECK(count_of(one.err, ": spillway generate] expected one process, got one of 2 that mpirun started") == 1);
 }
 
+TEST_CASE("a rank with another config, or a budget in which the job does not fit, ends all of them with its name") {
+  const TinyJob job;
+  std::string command = "exec $0";
+  for (const std::string& one : job.train("run", {"--max_steps", "2"})) command += " " + one;
+  for (const auto& [more, message] :
+       {std::pair{" --save_steps 1", ": save_steps] expected 3, as rank 0 has it, got 1; give all ranks the same"},
+        {" --sample_prompts hello", ": sample_prompts] expected nothing, as rank 0 has it, got "},
+        {" --gradient_checkpointing true", ": gradient_checkpointing] expected "},
+        {" --memory.device 100KiB", "expected at least "}}) {
+    CAPTURE(message);
+    const std::string script = "test $OMPI_COMM_WORLD_RANK = 0 || " + command + more + "\n" + command + "\n";
+    const Finished ended = run_two_by_hand(job, script);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(count_of(ended.err, "[rank 1 on ") == 1);
+    CHECK(ended.err.find(message) != std::string::npos);
+    CHECK_FALSE(fs::exists(job.output("run")));
+  }
+  const Finished nested = run_two_by_hand(job, "OMPI_COMM_WORLD_SIZE=1 " + command.substr(5) + " --ranks 2\n");
+  CAPTURE(nested.err);
+  CHECK(nested.status == 2);
+  CHECK(count_of(nested.err, "[mpirun] expected none around a process that starts 2 ranks, got one") >= 1);
+}
+
 TEST_CASE("others wait for a rank no longer than a step takes, whatever lies between steps") {
   const TinyJob job;
   const Finished run = run_spillway(job.train("run", {"--ranks", "2", "--save_steps", "1", "--max_steps", "8"}));

@@ -27,6 +27,7 @@
 #include "base/shared_cpus.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/ranks/same_config.h"
 #include "cli/ranks/start_ranks.h"
 #include "cli/training_run.h"
 #include "dist/launch.h"
@@ -46,6 +47,7 @@
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "saved/output.h"
+#include "train/alike_ranks.h"
 
 namespace spillway {
 namespace {
@@ -197,6 +199,7 @@ class RankOfTraining {
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes", "expected {} ranks, got one process; write --ranks {}", count, count);
+    train::check_alike(ranks_, keys_alike(loaded_.keys));
     if (ranks_.are_several()) loaded_.config.ranks.place_on_hosts(ranks_.neighbours_on_a_host());
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     config::hide_secrets(loaded_);
@@ -244,6 +247,7 @@ class RankOfTraining {
       progress_.clear();
       train::check_fits(*planned_);
     });
+    ranks_.agree([&] { train::check_fits(*planned_); });  // budgets of other ranks may be smaller
     busy_.say();
     log_text(print_plan(planned_->training.graph, planned_->plan, planned_->context));
   }
