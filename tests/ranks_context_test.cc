@@ -240,6 +240,17 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
   }
 }
 
+TEST_CASE("models that read no positions take sequences that ranks share layer by layer, too") {
+  const TinyJob job;
+  const Arguments jamba =
+      model_of("jamba") + Arguments{"--adapter", "none", "--learning_rate", "0.001", "--micro_batch_order"};
+  train_shared(job, "horizontal", 1, 2, jamba + Arguments{"horizontal"});
+  train_shared(job, "vertical", 1, 2, jamba + Arguments{"vertical"});
+  CHECK(read_file(job.output("vertical") / "model.safetensors", 1 << 26) ==
+        read_file(job.output("horizontal") / "model.safetensors", 1 << 26));
+  CHECK(metric_numbers(job, "vertical") == metric_numbers(job, "horizontal"));
+}
+
 TEST_CASE("groups that share sequences take them layer by layer with the bits of one micro-batch after another") {
   const TinyJob job;
   // Two epochs of 11 micro-batches, of different lengths, in steps of 4.
