@@ -1,4 +1,4 @@
-// What all ranks of a job must have alike.
+// Compares what all ranks of a job must have alike.
 #pragma once
 
 #include <nlohmann/json.hpp>

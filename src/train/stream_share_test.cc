@@ -14,7 +14,7 @@ using namespace spillway;
 
 namespace {
 
-// What a rank has got of each column.
+// The rows of each column that a rank has got.
 struct FilledColumns {
   std::vector<int32_t> ids, labels, offsets, own_offsets;
 };
