@@ -140,6 +140,22 @@ TEST_CASE("windows, sinks and quantised weights of shared sequences have the num
   check_shared(quantised, {"--adapter", "qlora", "--load_in_4bit", "true"}, {{1, 2}});
 }
 
+TEST_CASE("a mixture's load-balancing loss is that of all tokens where ranks share sequences") {
+  const Arguments balanced =
+      model_of("mixtral") +
+      Arguments{"--router_aux_loss_coef", "0.2",  "--lora_dropout", "0", "--lora_target_linear", "false",
+                "--lora_target_modules",  "gate", "q_proj"};
+  const TinyJob adapter;
+  check_shared(adapter, balanced, {{1, 2}, {2, 2}});
+  CHECK(metric_numbers(adapter, "one").contains("0 aux_loss"));
+  const TinyJob full;
+  check_shared(
+      full,
+      model_of("qwen3_moe") + Arguments{"--router_aux_loss_coef", "0.2", "--adapter", "none", "--learning_rate",
+                                        "0.001", "--sample_packing", "true", "--sequence_len", "23"},
+      {{1, 2}, {1, 4}});
+}
+
 TEST_CASE("feed-forward parts in tiles have the numbers of one rank where ranks share sequences") {
   const TinyJob job;
   check_shared(job,
@@ -151,6 +167,18 @@ TEST_CASE("feed-forward parts in tiles have the numbers of one rank where ranks 
 TEST_CASE("layers that share keys have the numbers of one rank where ranks share sequences") {
   const TinyJob job;
   check_shared(job, model_of("gemma4_e2b") + Arguments{"--adapter", "none", "--learning_rate", "0.001"}, {{1, 2}});
+}
+
+TEST_CASE("layers that carry a state along sequences have the numbers of one rank where ranks share these") {
+  // A short convolution; the gated delta rule; Mamba's scan; Mamba-2, by itself and beside attention.
+  for (const char* model : {"lfm2", "qwen3_next", "jamba", "nemotron_h", "falcon_h1"}) {
+    CAPTURE(model);
+    const TinyJob job;
+    check_shared(job,
+                 model_of(model) + Arguments{"--adapter", "none", "--learning_rate", "0.001", "--sample_packing",
+                                             "true", "--sequence_len", "23", "--router_aux_loss_coef", "0"},
+                 {{1, 2}, {1, 4}});
+  }
 }
 
 TEST_CASE("rows shorter than the ranks are many have the numbers of one rank") {
@@ -210,6 +238,17 @@ TEST_CASE("plans change no bit of what ranks that share sequences learn") {
     CHECK(read_file(job.output(name) / "model.safetensors", 1 << 26) ==
           read_file(job.output("kept") / "model.safetensors", 1 << 26));
   }
+}
+
+TEST_CASE("models that read no positions take sequences that ranks share layer by layer, too") {
+  const TinyJob job;
+  const Arguments jamba =
+      model_of("jamba") + Arguments{"--adapter", "none", "--learning_rate", "0.001", "--micro_batch_order"};
+  train_shared(job, "horizontal", 1, 2, jamba + Arguments{"horizontal"});
+  train_shared(job, "vertical", 1, 2, jamba + Arguments{"vertical"});
+  CHECK(read_file(job.output("vertical") / "model.safetensors", 1 << 26) ==
+        read_file(job.output("horizontal") / "model.safetensors", 1 << 26));
+  CHECK(metric_numbers(job, "vertical") == metric_numbers(job, "horizontal"));
 }
 
 TEST_CASE("groups that share sequences take them layer by layer with the bits of one micro-batch after another") {

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -122,6 +123,78 @@ TEST_CASE("what is wrong on one rank before the ranks have joined is said with i
   CHECK(all.status == 2);
   CHECK(count_of(all.err, "[WORLD_SIZE] expected 2 as mpirun says, got 5") == 1);
   CHECK(count_of(all.err, "expected ") == 1);
+}
+
+TEST_CASE("ranks end together where one of them asks for help, or never joins the others") {
+  const TinyJob job;
+  std::string command = "exec $0";
+  for (const std::string& one : job.train("run", {"--max_steps", "1", "--ddp_timeout", "2"})) command += " " + one;
+  const std::string on_rank_1 = "test $OMPI_COMM_WORLD_RANK = 0 || ";
+  const Finished help = run_two_by_hand(job, on_rank_1 + "exec $0 train --help > /dev/null\n" + command + "\n");
+  CAPTURE(help.err);
+  CHECK(help.status == 2);
+  CHECK(count_of(help.err, "[rank 1 on ") == 1);
+  CHECK(count_of(help.err, ": spillway train] expected the command line of the other ranks, got one that asks for") ==
+        1);
+  CHECK(count_of(help.err, "expected ") == 1);
+
+  const Finished gone = run_two_by_hand(job, on_rank_1 + "exec true\n" + command + "\n");
+  CAPTURE(gone.err);
+  CHECK(gone.status == 3);
+  CHECK(count_of(gone.err, "[ddp_timeout] expected 2 ranks to join each other within 2 s, got fewer") == 1);
+
+  const Finished all = run_two_by_hand(job, "exec $0 train --help > /dev/null\n");
+  CAPTURE(all.err);
+  CHECK(all.status == 0);
+  CHECK(all.err == "");
+}
+
+TEST_CASE("what keeps all ranks from joining is said once, and what keeps one of them with its name") {
+  const TinyJob job;
+  const std::string wrong = "exec $0 generate /nowhere\n", wait = "exec sleep 60\n";
+  const Finished all = run_two_by_hand(job, wrong);
+  CAPTURE(all.err);
+  CHECK(all.status == 2);
+  CHECK(count_of(all.err, "expected one process, got one of 2 that mpirun started") == 1);
+  const Finished one = run_two_by_hand(job, "test $OMPI_COMM_WORLD_RANK = 0 || " + wrong + wait);
+  CAPTURE(one.err);
+  CHECK(one.status == 2);
+  CHECK(count_of(one.err, "[rank 1 on ") == 1);
+  CHECK(count_of(one.err, ": spillway generate] expected one process, got one of 2 that mpirun started") == 1);
+}
+
+TEST_CASE("a rank with another config, or a budget in which the job does not fit, ends all of them with its name") {
+  const TinyJob job;
+  std::string command = "exec $0";
+  for (const std::string& one : job.train("run", {"--max_steps", "2"})) command += " " + one;
+  for (const auto& [more, message] :
+       {std::pair{" --save_steps 1", ": save_steps] expected 3, as rank 0 has it, got 1; give all ranks the same"},
+        {" --sample_prompts hello", ": sample_prompts] expected nothing, as rank 0 has it, got "},
+        {" --gradient_checkpointing true", ": gradient_checkpointing] expected "},
+        {" --memory.device 100KiB", "expected at least "}}) {
+    CAPTURE(message);
+    const std::string script = "test $OMPI_COMM_WORLD_RANK = 0 || " + command + more + "\n" + command + "\n";
+    const Finished ended = run_two_by_hand(job, script);
+    CAPTURE(ended.err);
+    CHECK(ended.status == 2);
+    CHECK(count_of(ended.err, "[rank 1 on ") == 1);
+    CHECK(ended.err.find(message) != std::string::npos);
+    CHECK_FALSE(fs::exists(job.output("run")));
+  }
+  const Finished nested = run_two_by_hand(job, "OMPI_COMM_WORLD_SIZE=1 " + command.substr(5) + " --ranks 2\n");
+  CAPTURE(nested.err);
+  CHECK(nested.status == 2);
+  CHECK(count_of(nested.err, "[mpirun] expected none around a process that starts 2 ranks, got one") >= 1);
+}
+
+TEST_CASE("others wait for a rank no longer than a step takes, whatever lies between steps") {
+  const TinyJob job;
+  const Finished run = run_spillway(job.train("run", {"--ranks", "2", "--save_steps", "1", "--max_steps", "8"}));
+  CAPTURE(run.err);
+  CHECK(run.status == 0);
+  constexpr std::string_view kWaiting = " % waiting for rank ";
+  for (size_t at = run.err.find(kWaiting); at != std::string::npos; at = run.err.find(kWaiting, at + 1))
+    CHECK(std::stoi(run.err.substr(run.err.rfind(' ', at - 1) + 1)) <= 100);
 }
 
 TEST_CASE("a rank that is killed ends the job with its name, and a run goes on from the last checkpoint") {

@@ -47,6 +47,8 @@ TEST_CASE("a run goes on with batches of another size behind the last row, and s
     CHECK(said.find(fmt::format("a step had 2 x 2 rows in {}, and has 1 x 5 from here on: the run goes on behind 8 of "
                                 "the 24 of epoch 1, so that none is left out or comes twice, at step 2 of now 16",
                                 from)) != std::string::npos);
+    CHECK(said.find("micro_batch_size was") == std::string::npos);  // which would say the same again
+    CHECK(said.find("gradient_accumulation_steps was") == std::string::npos);
     CHECK(checkpoints_in(job.output(other)) == std::set<std::string>{"checkpoint-6", "checkpoint-11", "checkpoint-16"});
     CHECK(last_line(other)["epoch"] == 3);
     CHECK(last_line(other)["step"] == 16);

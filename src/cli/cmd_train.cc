@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <filesystem>
@@ -26,11 +27,11 @@
 #include "base/shared_cpus.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/ranks/same_config.h"
 #include "cli/ranks/start_ranks.h"
 #include "cli/training_run.h"
 #include "dist/launch.h"
 #include "dist/open_peers.h"
-#include "dist/rank_errors.h"
 #include "io/file.h"
 #include "io/folder_lock.h"
 #include "job/changes_that_fit.h"
@@ -42,11 +43,11 @@
 #include "plan/host_sums.h"
 #include "plan/print.h"
 #include "report/progress.h"
-#include "report/trackers/this_host.h"
 #include "runtime/cpu_share.h"
 #include "runtime/machine_cache.h"
 #include "runtime/process_memory.h"
 #include "saved/output.h"
+#include "train/alike_ranks.h"
 
 namespace spillway {
 namespace {
@@ -198,6 +199,7 @@ class RankOfTraining {
     });
     if (const int64_t count = loaded_.config.ranks.count; count != ranks_.size())
       throw input_error("num_processes", "expected {} ranks, got one process; write --ranks {}", count, count);
+    train::check_alike(ranks_, keys_alike(loaded_.keys));
     if (ranks_.are_several()) loaded_.config.ranks.place_on_hosts(ranks_.neighbours_on_a_host());
     ranks_.first([&] { shared_.emplace(train::training_output(loaded_.config)); });
     config::hide_secrets(loaded_);
@@ -245,6 +247,7 @@ class RankOfTraining {
       progress_.clear();
       train::check_fits(*planned_);
     });
+    ranks_.agree([&] { train::check_fits(*planned_); });  // budgets of other ranks may be smaller
     busy_.say();
     log_text(print_plan(planned_->training.graph, planned_->plan, planned_->context));
   }
@@ -347,15 +350,12 @@ bool read_command(std::span<const std::string> args, const Launch& launch, Train
   return true;
 }
 
-// Joins the other ranks. An error names this one, which cannot tell the others.
-std::unique_ptr<Peers> join_ranks(const Launch& launch, double timeout_seconds) {
-  try {
-    return open_peers(launch, {.timeout_seconds = timeout_seconds});
-  } catch (const InputError& error) {
-    throw InputError(message_of_rank(launch.rank, host_name(), error.what()));
-  } catch (const MachineError& error) {
-    throw MachineError(message_of_rank(launch.rank, host_name(), error.what()));
-  }
+// Returns true if `is_so` on all ranks. A collective.
+bool are_all(bool is_so, Peers* peers) {
+  train::Ranks ranks(peers);
+  const std::string mine = is_so ? "so" : "not so";
+  const std::span<const std::string> all = ranks.exchange([&] { return mine; });
+  return is_so && std::count(all.begin(), all.end(), mine) == ranks.size();
 }
 
 // Says what is wrong on a rank before it joins the others when it has joined them: by rank 0, as what all have in
@@ -363,15 +363,20 @@ std::unique_ptr<Peers> join_ranks(const Launch& launch, double timeout_seconds) 
 int train_launched(std::span<const std::string> args, const Launch& launch) {
   TrainingCommand command;
   std::exception_ptr fault;
+  bool is_help = false;
   try {
-    if (!read_command(args, launch, command)) return kDone;
+    is_help = !read_command(args, launch, command);
     share_cpus(launch.local_size);
     apply_isa_flag(command.arguments);
   } catch (const std::exception&) {
     fault = std::current_exception();
   }
   use_machine_cache_of_ranks();
-  const std::unique_ptr<Peers> peers = join_ranks(launch, command.said.timeout_seconds);
+  const std::unique_ptr<Peers> peers = open_peers(launch, {.timeout_seconds = command.said.timeout_seconds});
+  if (is_help && !fault)
+    fault = std::make_exception_ptr(input_error(
+        "spillway train", "expected the command line of the other ranks, got one that asks for help; change it"));
+  if (are_all(is_help, peers.get())) return kDone;
   return train_as_rank(command.arguments, peers.get(), fault);
 }
 

@@ -1,11 +1,13 @@
 #include "cli/commands.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <new>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -35,8 +37,11 @@
 #include "cli/help_page.h"
 #include "cli/option_names.h"
 #include "cli/ranks/start_ranks.h"
+#include "dist/launch.h"
 #include "dist/open_peers.h"
+#include "dist/rank_errors.h"
 #include "io/file_error.h"
+#include "report/trackers/this_host.h"
 
 namespace spillway {
 namespace {
@@ -123,9 +128,18 @@ int dispatch_with_named_errors(std::span<const std::string> args) {
   }
 }
 
+// Says an error; on a rank that could not join the others, with its name. What has kept it from that is most often
+// wrong on all ranks: rank 0 says it, and the launcher ends the others (Open MPI's a second later) before they do.
+void say_error(std::string_view message) {
+  constexpr auto kForLauncher = std::chrono::seconds(3);
+  const int rank = has_joined_ranks() ? 0 : launched_rank();
+  if (rank > 0) std::this_thread::sleep_for(kForLauncher);
+  log_line(message_of_rank(rank, host_name(), message));
+}
+
 // As one of several ranks it ends the job, unless all ranks have come to their end together.
 int fail(std::string_view message, int status) {
-  log_line(message);
+  say_error(message);
   end_ranks(status);
   return status;
 }

@@ -114,6 +114,14 @@ Launch read_mpi_launch(const Environment& variable) {
 
 }  // namespace
 
+int launched_rank(const Environment& variable) {
+  for (const LauncherVariables& names : kMpiLaunchers)
+    if (number_of(variable, names.size).value_or(1) > 1) return number_of(variable, names.rank).value_or(0);
+  return 0;
+}
+
+int launched_rank() { return launched_rank(own_variable); }
+
 Launch read_launch(const Environment& variable) {
   const Launch launch = read_mpi_launch(variable);
   check_torch_launch(launch, variable);

@@ -30,6 +30,10 @@ using Environment = std::function<const char*(const char* name)>;
 // Returns the place that the environment of this process says, whatever torch's variables say beside it: several ranks
 // then say together what is wrong on one of them, by check_torch_launch().
 [[nodiscard]] Launch read_mpi_launch();
+// Returns the rank of this process among several that a launcher started, whatever else is wrong with what the
+// environment says; 0 if that says none.
+[[nodiscard]] int launched_rank(const Environment& variable);
+[[nodiscard]] int launched_rank();
 // Throws InputError if torch's variables are those of several processes, and of others than `launch` says.
 void check_torch_launch(const Launch& launch);
 

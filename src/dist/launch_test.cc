@@ -110,6 +110,19 @@ TEST_CASE("torch's launchers are an error that says what to type instead") {
   CHECK(error_with({{"WORLD_SIZE", "4"}, {"RANK", "1"}, {"CROSS_SIZE", "1"}}) == text("deepspeed"));
 }
 
+TEST_CASE("the rank is known where all else that launchers say is wrong") {
+  const auto rank_with = [](const Variables& variables) {
+    return spillway::launched_rank([&](const char* name) -> const char* {
+      const auto found = variables.find(name);
+      return found == variables.end() ? nullptr : found->second.c_str();
+    });
+  };
+  CHECK(rank_with(kMpirun) == 4);
+  CHECK(rank_with({{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}}) == 1);  // without PMIx
+  CHECK(rank_with({{"OMPI_COMM_WORLD_SIZE", "2"}}) == 0);
+  CHECK(rank_with({}) == 0);
+}
+
 TEST_CASE("two launchers that disagree are an error") {
   CHECK(error_with(with(kMpirun, kTorchrun)) ==
         "[WORLD_SIZE] expected 6 as mpirun says, got 4; start the ranks with one launcher, or unset it");

@@ -22,6 +22,7 @@ constexpr const char* kBuildWithMpi =
     "run tools/install_dependencies ranks (openmpi-bin, libopenmpi-dev) and build again";
 
 const MpiModule* opened = nullptr;  // null: this process is no rank, or none yet
+bool has_joined = false;
 
 // Returns the module's functions; null if there is no module.
 const MpiModule* find_mpi_module() {
@@ -49,8 +50,12 @@ std::unique_ptr<Peers> open_peers(const Launch& launch, const PeerOptions& optio
   const MpiModule* const module = find_mpi_module();
   if (module == nullptr) check_has_mpi();
   opened = module;
-  return std::unique_ptr<Peers>(module->open(launch, options));
+  std::unique_ptr<Peers> peers(module->open(launch, options));
+  has_joined = true;
+  return peers;
 }
+
+bool has_joined_ranks() { return has_joined; }
 
 std::string mpi_version() {
   const MpiModule* const module = find_mpi_module();

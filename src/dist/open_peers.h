@@ -22,6 +22,9 @@ struct PeerOptions {
 // the launcher's.
 [[nodiscard]] std::unique_ptr<Peers> open_peers(const Launch& launch, const PeerOptions& options = {});
 
+// Returns true once open_peers() has joined this rank to the others.
+[[nodiscard]] bool has_joined_ranks();
+
 // Throws InputError if this build has no MPI and cannot be one of several ranks.
 void check_has_mpi();
 

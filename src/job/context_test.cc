@@ -57,22 +57,6 @@ TEST_CASE("ranks that share sequences are at most the query heads") {
         "[context_parallel_size] expected at most the query heads of a layer, 4, got 8; lower it");
 }
 
-TEST_CASE("a loss that balances experts is not yet one of ranks that share sequences") {
-  constexpr std::string_view kLora = "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\nrouter_aux_loss_coef: ";
-  CHECK(context_error("mixtral", 2, fmt::format("{}0.01\n", kLora))
-            .find("expected 1 beside the load-balancing loss of a mixture of experts, got 2; this is not yet "
-                  "supported") != std::string::npos);
-  CHECK(context_error("mixtral", 2, fmt::format("{}0\n", kLora)).empty());
-}
-
-TEST_CASE("layers with a state are not yet those of ranks that share sequences") {
-  for (const char* model : {"lfm2", "qwen3_5", "jamba"}) {
-    CHECK(context_error(model, 2, "adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj]\n")
-              .find("expected 1 beside layers that carry a state along a sequence, got 2; this is not yet supported") !=
-          std::string::npos);
-  }
-}
-
 TEST_CASE("a rank of two that share sequences has half of the activations") {
   CHECK(activation_bytes(1) > 1e6);
   CHECK(activation_bytes(2) <= 0.6 * activation_bytes(1));

@@ -1,6 +1,7 @@
 #include "job/micro_batch_group.h"
 
 #include <set>
+#include <vector>
 
 #include "base/error.h"
 
@@ -29,6 +30,8 @@ RepeatedMicroBatches repeat_micro_batches(Graph& graph, const MicroBatchValues& 
     const auto axis = [&](AxisId one) { return static_cast<AxisId>(static_cast<int64_t>(one) + number * axes); };
     const auto repeated = [&](ValueId value) { return result.values.of(value, number); };
     MicroBatchValues& values = result.group.emplace_back(first);
+    // A column that nothing reads, as positions where nothing is rotated, is there once: with rows of the first one.
+    std::erase_if(values.columns, [&](const BatchColumn& column) { return !result.values.has(column.value); });
     for (BatchColumn& column : values.columns) column.value = repeated(column.value);
     values.scale = repeated(first.scale);
     values.router_loss_weight = repeated(first.router_loss_weight);

@@ -1,15 +1,18 @@
 // A rank's peers by MPI. This is a library of its own, which dist/open_peers.cc loads in a job of several ranks: no
 // other run loads MPI, nor is it needed to build the rest (docs/decisions/0032-ranks-by-mpi.md).
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -18,6 +21,7 @@
 #include "dist/fold_groups.h"
 #include "dist/fold_in_order.h"
 #include "dist/mpi_module.h"
+#include "dist/rank_errors.h"
 #include "mpi/message_transport.h"
 #include "mpi/mpi_call.h"
 #include "mpi/transport.h"
@@ -336,7 +340,46 @@ std::string library_version() {
   return std::string(version.substr(0, version.find_first_of(",\n")));
 }
 
+// Ends the process where the ranks have not joined within the timeout, while it lives: MPI_Init waits without a limit
+// for one that has ended before, or stands still.
+class JoinDeadline {
+ public:
+  JoinDeadline(const Launch& launch, double seconds)
+      : thread_([this, rank = launch.rank, ranks = launch.size, seconds] {
+          const auto over = [this] { return is_over_; };
+          std::unique_lock lock(mutex_);
+          if (changed_.wait_for(lock, std::chrono::duration<double>(seconds), over)) return;
+          // The launcher ends the others when rank 0 has failed.
+          if (rank > 0 && changed_.wait_for(lock, std::chrono::seconds(3), over)) return;
+          const MachineError error =
+              machine_error("ddp_timeout",
+                            "expected {} ranks to join each other within {:g} s, got fewer; see to those that have "
+                            "ended or stand still, or raise ddp_timeout if they were only slow",
+                            ranks, seconds);
+          std::array<char, 256> host{};
+          ::gethostname(host.data(), host.size() - 1);
+          log_line(message_of_rank(rank, host.data(), error.what()));
+          ::_exit(kMachineFailed);
+        }) {}
+  ~JoinDeadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  JoinDeadline(JoinDeadline&&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread thread_;  // last, as it uses what is above
+};
+
 Peers* open_mpi(const Launch& launch, const PeerOptions& options) {
+  const JoinDeadline deadline(launch, options.timeout_seconds);
   int provided = 0;
   // Sections exchange on a thread of their own, and between them the thread that trains does: never two at a time.
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");

@@ -92,16 +92,19 @@ std::span<const std::string> Ranks::exchange(const std::function<std::string()>&
   throw MachineError(failure_);
 }
 
-// Throws if a rank sent no message of an exchange: its GPU has given up on the others. Then this rank's own failure, if
-// there is one, is what there is to say.
+// Throws if a rank sent no message of an exchange: its GPU has given up on the others, or it is no rank of training.
+// This rank's own failure, if there is one, is then what there is to say.
 void Ranks::check_whole(std::span<const std::string> messages, const std::string& own) const {
-  const bool are_whole = std::all_of(messages.begin(), messages.end(),
-                                     [](const std::string& message) { return message.size() >= kHeader; });
-  if (are_whole) return;
+  const auto odd = std::find_if(messages.begin(), messages.end(),
+                                [](const std::string& message) { return message.size() < kHeader; });
+  if (odd == messages.end()) return;
   const std::string text = own.substr(kHeader);
   if (outcome_of(own) == Outcome::kInputWrong) throw InputError(text);
   if (outcome_of(own) == Outcome::kMachineFailed) throw MachineError(text);
-  throw machine_error("NCCL", "expected all ranks in an exchange, got one whose GPU has given up; see what it said");
+  throw machine_error(
+      name_of(static_cast<int>(odd - messages.begin())),
+      "expected it to take part in an exchange, got nothing; see what it said: its GPU has given up, or "
+      "it runs another command");
 }
 
 std::string Ranks::of_first(const std::function<std::string()>& body) {

@@ -248,7 +248,9 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
   }
   if (!objective.objective->is_sum_of_tokens()) return;
   share_.add_up(losses_);
-  share_.add_up(observed_);
+  // A model's metrics, behind what the objective observes, are of the whole micro-batch on each rank.
+  const size_t added = objective.observed - objective.model_metrics.size();
+  for (size_t i = 0; i < group.size(); ++i) share_.add_up(std::span(observed_).subspan(i * objective.observed, added));
 }
 
 std::span<const std::vector<double>> TrainingSession::observed(size_t in_group) const {

@@ -87,8 +87,8 @@ void StreamShare::add_up(std::vector<double>& numbers) {
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += nth(all, rank)[i];
 }
 
-void StreamShare::add_up(std::vector<std::vector<double>>& lists) {
-  if (!is_shared()) return;
+void StreamShare::add_up(std::span<std::vector<double>> lists) {
+  if (!is_shared() || lists.empty()) return;
   std::vector<double> all;
   for (const std::vector<double>& list : lists) all.insert(all.end(), list.begin(), list.end());
   add_up(all);

@@ -41,7 +41,7 @@ class StreamShare {
   // Replaces numbers of this rank by their sums over the ranks that share a micro-batch, in order of rank. REQUIRES:
   // these have as many numbers.
   void add_up(std::vector<double>& numbers);
-  void add_up(std::vector<std::vector<double>>& lists);
+  void add_up(std::span<std::vector<double>> lists);
 
  private:
   [[nodiscard]] int64_t place() const { return peers_->rank() % ranks_; }  // of this rank among those that share

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "base/json.h"
 #include "io/checksum.h"
+#include "train/alike_ranks.h"
 #include "train/rank_text.h"
 #include "train/trainer.h"
 
@@ -75,7 +75,8 @@ double Trainer::met_seconds() const {
 }
 
 // Gives all ranks rank 0's time of the step, and finds the slowest of them: that which spent least of the step with the
-// others, as the last to come to an exchange does not wait.
+// others, as the last to come to an exchange does not wait. Steps end together: a rank with a longer one has begun it
+// earlier, and waited for rank 0 to begin, which may have written a checkpoint.
 void Trainer::share_pace(StepRecord& record) {
   const double own = met_seconds() - met_seconds_;
   const std::span<const std::string> texts = ranks_.exchange([&] {
@@ -89,7 +90,8 @@ void Trainer::share_pace(StepRecord& record) {
     TextReader reader(one);
     const auto seconds = reader.take<double>();
     if (with_others.empty()) record.step_seconds = seconds;
-    with_others.push_back(reader.take<double>());
+    const double before_rank_0 = std::max(0.0, seconds - record.step_seconds);
+    with_others.push_back(std::max(0.0, reader.take<double>() - before_rank_0));
   }
   const auto least = std::min_element(with_others.begin(), with_others.end());
   const auto others = static_cast<double>(std::ssize(with_others) - 1);
@@ -106,33 +108,17 @@ void Trainer::first_with_parts(const std::function<void()>& body) {
 
 void Trainer::check_same_on_all_ranks(std::string_view version) {
   if (!ranks_.are_several()) return;
-  const std::span<const std::string> texts = ranks_.exchange([&] {
-    nlohmann::ordered_json facts = {{"spillway", version}};
-    for (const auto& [key, value] : position_.settings) facts[key] = value;
-    facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
-    facts["base_model"] = base_checksum(position_.base);
-    const PlanContext& plan = session_.planned().context;
-    facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
-    facts["gradient_reduction"] = fmt::format("hosts of {} ranks", job_.config.ranks.together);
-    if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)
-      facts["plan"] = collectives_checksum(session_.planned());
-    facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
-    return json_text(facts);
-  });
-  ranks_.agree([&] {
-    const auto first = nlohmann::ordered_json::parse(texts.front());
-    for (int rank = 1; rank < ranks_.size(); ++rank) {
-      const auto other = nlohmann::ordered_json::parse(nth(texts, rank));
-      for (const auto& [key, value] : first.items()) {
-        if (other.contains(key) && other[key] == value) continue;
-        throw input_error(
-            fmt::format("{}: {}", ranks_.name_of(rank), key),
-            "expected {}, as rank 0 has it, got {}; give all ranks the same program, config, budgets, data "
-            "and model",
-            value.get<std::string>(), other.value(key, "none"));
-      }
-    }
-  });
+  nlohmann::ordered_json facts = {{"spillway", version}};
+  for (const auto& [key, value] : position_.settings) facts[key] = value;
+  facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
+  facts["base_model"] = base_checksum(position_.base);
+  const PlanContext& plan = session_.planned().context;
+  facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
+  facts["gradient_reduction"] = fmt::format("hosts of {} ranks", job_.config.ranks.together);
+  if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)
+    facts["plan"] = collectives_checksum(session_.planned());
+  facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
+  check_alike(ranks_, facts);
 }
 
 }  // namespace spillway::train

@@ -5,8 +5,12 @@
 namespace spillway::train {
 namespace {
 
+bool has_other_steps(const EpochSize& a, const EpochSize& b) {
+  return a.batch_lines != b.batch_lines || a.step_batches != b.step_batches;
+}
+
 bool has_same_batches(const EpochSize& a, const EpochSize& b) {
-  return a.batch_lines == b.batch_lines && a.step_batches == b.step_batches && a.drops_last == b.drops_last;
+  return !has_other_steps(a, b) && a.drops_last == b.drops_last;
 }
 
 }  // namespace
@@ -49,7 +53,7 @@ void Trainer::check_scores() const {
 
 void Trainer::say_change(const EpochSize& before) const {
   const EpochSize& now = length_.epoch;
-  if (before.batch_lines == now.batch_lines && before.step_batches == now.step_batches) return;
+  if (!has_other_steps(before, now)) return;
   log_info(
       "a step had {} x {} {} in {}, and has {} x {} from here on: the run goes on behind {} of the {} of epoch {}, so "
       "that none is left out or comes twice, at step {} of now {}",
@@ -59,7 +63,10 @@ void Trainer::say_change(const EpochSize& before) const {
 }
 
 void Trainer::go_on_from(const TrainingPosition& position, const EpochSize& before) {
-  check_checkpoint(*from_, position_, length_.total_steps);
+  TrainingPosition expected = position_;
+  if (has_other_steps(before, length_.epoch))  // which say_change() tells
+    for (const char* key : {"micro_batch_size", "gradient_accumulation_steps"}) expected.settings.erase(key);
+  check_checkpoint(*from_, expected, length_.total_steps);
   position_.steps_per_epoch = position.stream ? 0 : length_.epoch.steps();
   position_.change = length_.epoch.change;
   position_.step = position.step;

@@ -84,6 +84,11 @@ int start_ranks(int ranks, std::span<const std::string> args, const std::string&
   if (config == "-")
     throw input_error(kRanksFlag.name,
                       "expected the config in a file for {} ranks, got standard input; write it to one", ranks);
+  if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr)  // which Open MPI sets
+    throw input_error("mpirun",
+                      "expected none around a process that starts {} ranks, got one; write mpirun -n {}, or "
+                      "start spillway without it",
+                      ranks, ranks);
   if (::geteuid() == 0) {  // mpirun wants to be told
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

@@ -21,6 +21,7 @@
 #include "ops/matmul/matmul.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/selective_scan/selective_scan.h"
+#include "ops/shared_states/shared_states.h"
 
 namespace spillway {
 namespace {
@@ -244,13 +245,17 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
                      : ops::attention(builder, heads.q, seen.k, seen.v, offsets, how, heads.sinks);
   };
   mixing.convolve = [&](int64_t, ValueId x, ValueId weight, ValueId bias) {
-    return ops::causal_conv(builder, x, weight, bias, offsets);
+    return is_shared ? ops::shared_causal_conv(builder, x, weight, bias, offsets, shared)
+                     : ops::causal_conv(builder, x, weight, bias, offsets);
   };
   mixing.apply_delta_rule = [&](int64_t layer, ValueId qkv, ValueId decay, ValueId beta) {
-    return ops::gated_delta_rule(builder, qkv, decay, beta, offsets, nth(config_.layers, layer).delta->heads);
+    const ops::DeltaHeads& heads = nth(config_.layers, layer).delta->heads;
+    return is_shared ? ops::shared_delta_rule(builder, qkv, decay, beta, offsets, heads, shared)
+                     : ops::gated_delta_rule(builder, qkv, decay, beta, offsets, heads);
   };
   mixing.scan = [&](int64_t, const ops::ScanOperands& operands) {
-    return ops::selective_scan(builder, operands, offsets);
+    return is_shared ? ops::shared_selective_scan(builder, operands, offsets, shared)
+                     : ops::selective_scan(builder, operands, offsets);
   };
   result.hidden = append_layers(builder, config_, options, parts, ids, mixing);
   append_expert_loads(parts, result);

@@ -16,6 +16,7 @@
 #include "ops/balance_loss/balance_loss.h"
 #include "ops/cast/cast.h"
 #include "ops/clamped_swiglu/clamped_swiglu.h"
+#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/combine_rows/combine_rows.h"
 #include "ops/gather_rows/gather_rows.h"
 #include "ops/grouped_factor/grouped_factor.h"
@@ -245,12 +246,13 @@ class MixtureBuilder {
       parts_.expert_loads().push_back({kNone, pairs.offsets});
       return;
     }
-    ValueId counted = pairs.offsets;
+    ops::SortedPairs counted = pairs;
     if (!mixture_.choice_bias.empty()) {
       const ops::Routes by_logits = ops::route(builder(), logits, {.top_k = mixture_.route.top_k});
-      counted = ops::sort_pairs(builder(), by_logits.experts, mixture_.experts).offsets;
+      counted = ops::sort_pairs(builder(), by_logits.experts, mixture_.experts);
     }
-    parts_.expert_loads().push_back({ops::router_load(builder(), logits, counted), pairs.offsets});
+    const ValueId load = ops::router_load(builder(), logits, counted, parts_.own_offsets());
+    parts_.expert_loads().push_back({load, pairs.offsets});
   }
 
   [[nodiscard]] Adapter adapter(MixtureTensor tensor, ValueId rows, const ops::SortedPairs& pairs) {
@@ -335,6 +337,7 @@ void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
   if (options.router_aux_loss_coef > 0) {
     ValueId pool = loads.front().load;
     for (size_t i = 1; i < loads.size(); ++i) pool = ops::add(builder, pool, loads[i].load);
+    if (options.context_ranks > 1) pool = ops::sum_over_ranks(builder, pool, options.context_ranks);
     ModelLoss& loss = model.router_loss.emplace();
     loss.weight = builder.input("batch.router_loss_weight", {DType::kF32, {1}}, ValueKind::kBatch);
     const auto& layers = parts.config().layers;

@@ -77,6 +77,11 @@ class DecoderParts {
   // Returns the bias of scores that have one, else kNone.
   [[nodiscard]] ValueId head_bias();
 
+  // The offsets of sequences in this rank's rows where ranks share them, i32 [sequences + 1]; else kNone.
+  [[nodiscard]] ValueId own_offsets() const {
+    return layers_.options().context_ranks > 1 ? inputs_.seq_offsets : kNone;
+  }
+
   // The loads of the experts of layers, in their order, for append_expert_loads().
   [[nodiscard]] std::vector<ExpertLoad>& expert_loads() { return expert_loads_; }
 

@@ -39,6 +39,12 @@ std::vector<ValueType> infer_load(TypeList inputs, const Attributes&) {
   if (experts > kMaxExperts)
     throw input_error(kLoadName, "expected at most {} experts, got {}; use a smaller mixture", kMaxExperts, experts);
   expect_same(kLoadName, "offsets", *inputs[kOffsets], {DType::kI32, {experts + 1}});
+  if (inputs[kSeqOffsets] != nullptr) {
+    expect_pairs(kLoadName, "order", *inputs[kOrder], logits);
+    const ValueType& seq_offsets = *inputs[kSeqOffsets];
+    expect_rank(kLoadName, "sequence offsets", seq_offsets, 1);
+    expect_same(kLoadName, "sequence offsets", seq_offsets, {DType::kI32, seq_offsets.shape});
+  }
   return {{DType::kF32, {2, experts}}};
 }
 
@@ -63,8 +69,9 @@ const OpDef kRouterLoadGrad{.name = "router_load_grad",
 void load_vjp(VjpContext& context) {
   if (!context.wants(kLogits) || context.cotangent(0) == kNone) return;
   const ValueId addend = context.take_addend(kLogits);
-  context.add(kLogits, context.builder().append_one(kRouterLoadGrad,
-                                                    {context.input(kLogits), context.cotangent(0), addend}, {}));
+  context.add(kLogits, context.builder().append_one(
+                           kRouterLoadGrad,
+                           {context.input(kLogits), context.cotangent(0), addend, context.input(kSeqOffsets)}, {}));
 }
 
 const OpDef kRouterLoad{.name = kLoadName,
@@ -138,8 +145,9 @@ const OpDef kReachedExperts{.name = kReachedName,
 }  // namespace
 }  // namespace balance_loss_op
 
-ValueId router_load(Builder& builder, ValueId logits, ValueId offsets) {
-  return builder.append_one(balance_loss_op::kRouterLoad, {logits, offsets}, {});
+ValueId router_load(Builder& builder, ValueId logits, const SortedPairs& pairs, ValueId seq_offsets) {
+  const ValueId order = seq_offsets == kNone ? kNone : pairs.order;
+  return builder.append_one(balance_loss_op::kRouterLoad, {logits, pairs.offsets, order, seq_offsets}, {});
 }
 
 BalanceLoss balance_loss(Builder& builder, ValueId load, int64_t top_k, ValueId weight) {

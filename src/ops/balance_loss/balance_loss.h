@@ -2,14 +2,17 @@
 #pragma once
 
 #include "graph/builder.h"
+#include "ops/sort_pairs/sort_pairs.h"
 
 namespace spillway::ops {
 
 // Returns how the tokens of a layer were routed, f32 [2, E]: the number of pairs of each expert, and the sum over rows
-// of the softmax of `logits`, f32 [T, E]. `offsets` are those of sort_pairs, i32 [E + 1]. Loads of layers are added up
-// by add(). The order of the sum depends on T alone. Gradients flow through the softmax. E is at most route's
-// kMaxExperts.
-[[nodiscard]] ValueId router_load(Builder& builder, ValueId logits, ValueId offsets);
+// of the softmax of `logits`, f32 [T, E]. `pairs` are of the same rows. Where `seq_offsets`, i32 [sequences + 1], are
+// given, rows behind the last sequence do not count; offsets may lie outside of the rows. Loads of layers, and of
+// ranks, are added up. The order of the sum depends on T alone. Gradients flow through the softmax. E is at most
+// route's kMaxExperts.
+[[nodiscard]] ValueId router_load(Builder& builder, ValueId logits, const SortedPairs& pairs,
+                                  ValueId seq_offsets = kNone);
 
 struct BalanceLoss {
   ValueId weighted = kNone;  // f32 [1]: weight * loss; it ends a graph, as its cotangent is taken to be one

@@ -43,21 +43,27 @@ void router_load_cpu(const KernelArgs& args) {
   const TensorView& logits = args.inputs[balance_loss_op::kLogits];
   const int64_t rows = logits.shape[0], experts = logits.shape[1], block_rows = rows_of_block(rows);
   const int64_t blocks = div_ceil(rows, block_rows);
+  const SequenceRows sequences(args.inputs[balance_loss_op::kSeqOffsets]);
+  const int64_t counted = balance_loss_op::rows_that_count(sequences, rows);
   auto* const partial = reinterpret_cast<float*>(args.workspace);
   args.threads->parallel_for(blocks, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t block = begin; block < end; ++block) {
       float* const sums = partial + block * experts;
       std::fill_n(sums, experts, 0.0f);
-      for (int64_t row = block * block_rows; row < std::min(rows, (block + 1) * block_rows); ++row) {
+      for (int64_t row = block * block_rows; row < std::min(counted, (block + 1) * block_rows); ++row) {
         const RowSoftmax softmax(logits.as<float>() + row * experts, experts);
         for (int64_t e = 0; e < experts; ++e) sums[e] += softmax[e];
       }
     }
   });
   const auto* const offsets = args.inputs[balance_loss_op::kOffsets].as<int32_t>();
+  const TensorView& order = args.inputs[balance_loss_op::kOrder];
   const balance_loss_op::Load load(args.outputs[0]);
   for (int64_t e = 0; e < experts; ++e) {
-    load.pairs[e] = static_cast<float>(offsets[e + 1] - offsets[e]);
+    const int32_t pairs = sequences.offsets == nullptr ? offsets[e + 1] - offsets[e]
+                                                       : balance_loss_op::pairs_of_rows(order.as<int32_t>(), offsets, e,
+                                                                                        counted, order.shape[1]);
+    load.pairs[e] = static_cast<float>(pairs);
     load.probabilities[e] = 0;
     for (int64_t block = 0; block < blocks; ++block) load.probabilities[e] += partial[block * experts + e];
   }
@@ -69,6 +75,7 @@ void router_load_grad_cpu(const KernelArgs& args) {
   const int64_t experts = logits.shape[1];
   const float* const slopes = balance_loss_op::Load(args.inputs[kDLoad]).probabilities;
   const float* const addend = args.inputs[kAddend].as<float>();
+  const int64_t counted = rows_that_count(SequenceRows(args.inputs[kGradSeqOffsets]), logits.shape[0]);
   args.threads->parallel_for(logits.shape[0], row_grain(8 * experts), [&](int64_t begin, int64_t end, int) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t first = row * experts;
@@ -76,7 +83,7 @@ void router_load_grad_cpu(const KernelArgs& args) {
       float mean = 0;
       for (int64_t e = 0; e < experts; ++e) mean += softmax[e] * slopes[e];
       for (int64_t e = 0; e < experts; ++e) {
-        const float dlogit = softmax[e] * (slopes[e] - mean);
+        const float dlogit = row < counted ? softmax[e] * (slopes[e] - mean) : 0;
         args.outputs[0].as<float>()[first + e] = addend == nullptr ? dlogit : addend[first + e] + dlogit;
       }
     }

@@ -33,10 +33,12 @@ __device__ RowScale scale_of_row(const float* logits, int64_t experts) {
 
 // A block sums the probabilities of a block of rows.
 __global__ void __launch_bounds__(kThreads)
-    probability_sums_kernel(const float* logits, int64_t rows, int64_t experts, int64_t block_rows, float* partial) {
+    probability_sums_kernel(const float* logits, SequenceRows sequences, int64_t rows, int64_t experts,
+                            int64_t block_rows, float* partial) {
   float* const sums = partial + blockIdx.x * experts;
   for_thread(experts, [&](int64_t e) { sums[e] = 0; });
-  const int64_t end = std::min(rows, (int64_t{blockIdx.x} + 1) * block_rows);
+  const int64_t end =
+      std::min(balance_loss_op::rows_that_count(sequences, rows), (int64_t{blockIdx.x} + 1) * block_rows);
   for (int64_t row = blockIdx.x * block_rows; row < end; ++row) {
     const float* const own = logits + row * experts;
     const RowScale scale = scale_of_row(own, experts);
@@ -44,10 +46,22 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads) load_kernel(const float* partial, int64_t blocks, const int32_t* offsets,
+// The pairs of a router. Without sequences, those of all rows count, and `order` may be null.
+struct RoutedPairs {
+  const int32_t *offsets, *order;
+  int64_t rows, top_k;
+  SequenceRows sequences;
+
+  [[nodiscard]] __device__ int32_t of_expert(int64_t e) const {
+    if (sequences.offsets == nullptr) return offsets[e + 1] - offsets[e];
+    return balance_loss_op::pairs_of_rows(order, offsets, e, balance_loss_op::rows_that_count(sequences, rows), top_k);
+  }
+};
+
+__global__ void __launch_bounds__(kThreads) load_kernel(const float* partial, int64_t blocks, RoutedPairs routed,
                                                         int64_t experts, float* pairs, float* probabilities) {
   for_thread(experts, [&](int64_t e) {
-    pairs[e] = static_cast<float>(offsets[e + 1] - offsets[e]);
+    pairs[e] = static_cast<float>(routed.of_expert(e));
     float sum = 0;
     for (int64_t block = 0; block < blocks; ++block) sum += partial[block * experts + e];
     probabilities[e] = sum;
@@ -55,8 +69,9 @@ __global__ void __launch_bounds__(kThreads) load_kernel(const float* partial, in
 }
 
 __global__ void __launch_bounds__(kThreads)
-    router_load_grad_kernel(const float* logits, const float* slopes, const float* addend, int64_t experts,
-                            float* dlogits) {
+    router_load_grad_kernel(const float* logits, const float* slopes, const float* addend, SequenceRows sequences,
+                            int64_t experts, float* dlogits) {
+  const bool counts = blockIdx.x < balance_loss_op::rows_that_count(sequences, gridDim.x);
   const int64_t first = blockIdx.x * experts;
   logits += first;
   const RowScale scale = scale_of_row(logits, experts);
@@ -64,7 +79,7 @@ __global__ void __launch_bounds__(kThreads)
   for_thread(experts, [&](int64_t e) { mean += scale.probability(logits[e]) * slopes[e]; });
   mean = cuda::block_sum<kThreads>(mean);
   for_thread(experts, [&](int64_t e) {
-    const float dlogit = scale.probability(logits[e]) * (slopes[e] - mean);
+    const float dlogit = counts ? scale.probability(logits[e]) * (slopes[e] - mean) : 0.0f;
     dlogits[first + e] = addend == nullptr ? dlogit : addend[first + e] + dlogit;
   });
 }
@@ -126,11 +141,15 @@ void router_load_cuda(const KernelArgs& args) {
   const int64_t rows = logits.shape[0], experts = logits.shape[1], block_rows = rows_of_block(rows);
   const int64_t blocks = div_ceil(rows, block_rows);
   auto* const partial = reinterpret_cast<float*>(args.workspace);
-  cuda::launch(probability_sums_kernel, {blocks, kThreads}, args.stream, logits.as<float>(), rows, experts, block_rows,
-               partial);
+  const SequenceRows sequences(args.inputs[balance_loss_op::kSeqOffsets]);
+  cuda::launch(probability_sums_kernel, {blocks, kThreads}, args.stream, logits.as<float>(), sequences, rows, experts,
+               block_rows, partial);
+  const TensorView& order = args.inputs[balance_loss_op::kOrder];
+  const RoutedPairs routed{args.inputs[balance_loss_op::kOffsets].as<int32_t>(), order.as<int32_t>(), rows,
+                           order.as<int32_t>() == nullptr ? 0 : order.shape[1], sequences};
   const balance_loss_op::Load load(args.outputs[0]);
-  cuda::launch(load_kernel, {1, kThreads}, args.stream, partial, blocks,
-               args.inputs[balance_loss_op::kOffsets].as<int32_t>(), experts, load.pairs, load.probabilities);
+  cuda::launch(load_kernel, {1, kThreads}, args.stream, partial, blocks, routed, experts, load.pairs,
+               load.probabilities);
 }
 
 void router_load_grad_cuda(const KernelArgs& args) {
@@ -138,7 +157,7 @@ void router_load_grad_cuda(const KernelArgs& args) {
   const TensorView& logits = args.inputs[kLogits];
   cuda::launch(router_load_grad_kernel, {logits.shape[0], kThreads}, args.stream, logits.as<float>(),
                balance_loss_op::Load(args.inputs[kDLoad]).probabilities, args.inputs[kAddend].as<float>(),
-               logits.shape[1], args.outputs[0].as<float>());
+               SequenceRows(args.inputs[kGradSeqOffsets]), logits.shape[1], args.outputs[0].as<float>());
 }
 
 void balance_loss_cuda(const KernelArgs& args) {

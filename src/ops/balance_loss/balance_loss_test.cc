@@ -16,12 +16,15 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// The loss of layers whose logits are `in`, behind the weight, as transformers' load_balancing_loss_func computes it.
+// The loss of layers whose logits are `in`, behind the weight and the offsets of sequences, as transformers'
+// load_balancing_loss_func computes it of the rows before the last offset.
 double reference_balance_loss(const std::vector<Numbers>& in, int64_t experts, int64_t top_k) {
   Numbers chosen(static_cast<size_t>(experts)), probabilities(chosen.size());
   double rows = 0;
-  for (size_t layer = 1; layer < in.size(); ++layer) {
-    for (auto row = in[layer].begin(); row < in[layer].end(); row += experts, ++rows) {
+  const auto most = static_cast<std::ptrdiff_t>(in[1].back()) * experts;
+  for (size_t layer = 2; layer < in.size(); ++layer) {
+    const auto end = in[layer].begin() + std::clamp<std::ptrdiff_t>(most, 0, std::ssize(in[layer]));
+    for (auto row = in[layer].begin(); row < end; row += experts, ++rows) {
       double sum = 0;
       for (auto logit = row; logit < row + experts; ++logit) sum += std::exp(*logit);
       for (size_t e = 0; e < chosen.size(); ++e) {
@@ -40,15 +43,21 @@ ops::SortedPairs routed(Builder& b, ValueId logits, int64_t experts, int64_t top
   return ops::sort_pairs(b, ops::route(b, logits, {.top_k = top_k}).experts, experts);
 }
 
-void check_balance_loss(int64_t tokens, int64_t experts, int64_t top_k, int layers) {
-  OperationCase test{.tokens = tokens, .inputs = {{{DType::kF32, {1}}, {0.7}, false}}, .is_loss = true};
+// Without `offsets` all rows count.
+void check_balance_loss(int64_t tokens, int64_t experts, int64_t top_k, int layers, const Numbers& offsets = {}) {
+  const Numbers given = offsets.empty() ? Numbers{0, static_cast<double>(tokens)} : offsets;
+  OperationCase test{
+      .tokens = tokens,
+      .inputs = {{{DType::kF32, {1}}, {0.7}, false}, {{DType::kI32, {std::ssize(given)}}, given, false, true}},
+      .is_loss = true};
   for (int layer = 0; layer < layers; ++layer)
     test.inputs.push_back({{DType::kF32, {tokens, experts}, kTokenAxis},
                            random_numbers(tokens * experts, 5 + static_cast<uint64_t>(layer), 2)});
   test.build = [=](Builder& b, const std::vector<ValueId>& in) {
     ValueId total = kNone;
-    for (size_t layer = 1; layer < in.size(); ++layer) {
-      const ValueId load = ops::router_load(b, in[layer], routed(b, in[layer], experts, top_k).offsets);
+    for (size_t layer = 2; layer < in.size(); ++layer) {
+      const ValueId load =
+          ops::router_load(b, in[layer], routed(b, in[layer], experts, top_k), offsets.empty() ? kNone : in[1]);
       total = total == kNone ? load : ops::add(b, total, load);
     }
     return ops::balance_loss(b, total, top_k, in[0]).weighted;
@@ -66,14 +75,21 @@ TEST_CASE("the load-balancing loss pools the rows of all layers, and its gradien
   check_balance_loss(2, 130, 8, 1);  // more experts than a block of a GPU has threads
 }
 
+TEST_CASE("rows behind the last sequence do not count in the load-balancing loss, nor in its gradients") {
+  check_balance_loss(20, 3, 2, 2, {0, 4, 13});
+  check_balance_loss(20, 3, 2, 2, {-9, -2, 1});  // sequences that began before these rows
+  check_balance_loss(9, 5, 1, 1, {-3, 4, 31});
+  check_balance_loss(7, 130, 8, 1, {-20, -5});  // all of them
+}
+
 TEST_CASE("without rows the load-balancing loss and its gradient are zero, and so is the largest load") {
   Graph graph{.axes = {{"tokens", 3}}};
   Builder b(graph);
   const ValueId weight = b.input("weight", {DType::kF32, {1}}, ValueKind::kBatch);
   const ValueId x = b.input("x", {DType::kF32, {3, 4}, kTokenAxis}, ValueKind::kBatch);
-  const ValueId offsets = routed(b, x, 4, 2).offsets;
-  const ops::BalanceLoss loss = ops::balance_loss(b, ops::router_load(b, x, offsets), 2, weight);
-  const ValueId largest = ops::largest_load(b, offsets, kNone);
+  const ops::SortedPairs pairs = routed(b, x, 4, 2);
+  const ops::BalanceLoss loss = ops::balance_loss(b, ops::router_load(b, x, pairs), 2, weight);
+  const ValueId largest = ops::largest_load(b, pairs.offsets, kNone);
   const Run run(graph, {{weight, {1}}, {x, Numbers(12)}}, {.rows = {0}});
   CHECK(run.numbers(loss.weighted) == Numbers{0});
   CHECK(run.numbers(loss.loss) == Numbers{0});
@@ -114,5 +130,6 @@ TEST_CASE("the load of a router refuses offsets of other experts than its logits
   Builder b(graph);
   const ValueId x = b.input("x", {DType::kF32, {4, 3}, kTokenAxis}, ValueKind::kBatch);
   const ValueId offsets = b.input("offsets", {DType::kI32, {3}}, ValueKind::kBatch);
-  CHECK_THROWS_WITH((void)ops::router_load(b, x, offsets), doctest::Contains("[router_load] expected offsets"));
+  CHECK_THROWS_WITH((void)ops::router_load(b, x, {.offsets = offsets}),
+                    doctest::Contains("[router_load] expected offsets"));
 }

@@ -11,37 +11,42 @@ namespace spillway::ops {
 namespace own_elements_op {
 namespace {
 
-Cut cut_of_elements(const Attributes& attributes, int64_t elems) {
-  return cut_of(elems, static_cast<int>(attributes.integer("ranks")), 1);
+Cut cut_of_rows(const Attributes& attributes, int64_t rows) {
+  return cut_of(rows, static_cast<int>(attributes.integer("ranks")), 1);
+}
+
+ValueType with_rows(ValueType type, int64_t rows) {
+  type.shape.set(0, rows);
+  return type;
 }
 
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const ValueType& x = *inputs[0];
   expect_real("own_elements", "x", x);
-  expect_rank("own_elements", "x", x, 1);
-  return {{x.dtype, {cut_of_elements(attributes, x.shape[0]).part_elems}}};
+  return {with_rows(x, cut_of_rows(attributes, x.shape[0]).part_elems)};
 }
 
 std::vector<ValueType> infer_placed(TypeList inputs, const Attributes& attributes) {
-  const int64_t elems = attributes.integer("elems");
-  expect_shape("place_elements", "x", *inputs[0], {cut_of_elements(attributes, elems).part_elems});
-  return {{inputs[0]->dtype, {elems}}};
+  const ValueType& x = *inputs[0];
+  const int64_t rows = attributes.integer("rows");
+  expect_same("place_elements", "x", x, with_rows(x, cut_of_rows(attributes, rows).part_elems));
+  return {with_rows(x, rows)};
 }
 
 void run(const CollectiveArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const Cut cut = cut_of_elements(args.attributes, x.elems());
+  const Cut cut = cut_of_rows(args.attributes, x.shape[0]);
   const int rank = args.peers.rank();
-  const int64_t size = size_of(x.dtype), bytes = cut.count(rank) * size;
+  const int64_t size = x.bytes() / x.shape[0], bytes = cut.count(rank) * size;
   args.peers.copy(out.as<std::byte>(), x.as<std::byte>() + cut.begin(rank) * size, bytes);
   args.peers.clear(out.as<std::byte>() + bytes, out.bytes() - bytes);
 }
 
 void run_placed(const CollectiveArgs& args) {
   const TensorView &x = args.inputs[0], &out = args.outputs[0];
-  const Cut cut = cut_of_elements(args.attributes, out.elems());
+  const Cut cut = cut_of_rows(args.attributes, out.shape[0]);
   const int rank = args.peers.rank();
-  const int64_t size = size_of(x.dtype), begin = cut.begin(rank) * size, end = cut.end(rank) * size;
+  const int64_t size = out.bytes() / out.shape[0], begin = cut.begin(rank) * size, end = cut.end(rank) * size;
   args.peers.clear(out.as<std::byte>(), begin);
   args.peers.copy(out.as<std::byte>() + begin, x.as<std::byte>(), end - begin);
   args.peers.clear(out.as<std::byte>() + end, out.bytes() - end);
@@ -52,7 +57,7 @@ const OpDef kPlaceElements{
 
 void vjp(VjpContext& context) {
   Attributes attributes = context.attributes();
-  attributes.add("elems", context.input_type(0).shape[0]);
+  attributes.add("rows", context.input_type(0).shape[0]);
   add_cotangent(context, 0,
                 context.builder().append_one(kPlaceElements, {context.cotangent(0)}, std::move(attributes)));
 }

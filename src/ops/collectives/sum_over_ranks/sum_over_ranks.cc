@@ -18,8 +18,7 @@ namespace {
 
 std::vector<ValueType> infer_numbers(TypeList inputs, const Attributes& attributes) {
   expect_f32("numbers_of_ranks", "x", *inputs[kX]);
-  expect_rank("numbers_of_ranks", "x", *inputs[kX], 1);
-  return {{DType::kF32, {attributes.integer("ranks") * inputs[kX]->shape[0]}}};
+  return {{DType::kF32, {attributes.integer("ranks") * inputs[kX]->shape.elems()}}};
 }
 
 Cost cost_of_numbers(TypeList inputs, TypeList outputs, const Attributes& attributes) {

@@ -5,9 +5,9 @@
 
 namespace spillway::ops {
 
-// Returns the sum of x, f32 [R], over the ranks of this rank's group of `ranks` neighbours: of x's type, in order of
+// Returns the sum of x, f32, over the ranks of this rank's group of `ranks` neighbours: of x's type, in order of
 // rank, and so of the same bits on each of them. What they compute of it is the same, too, and its cotangent is the
-// gradient of each one's x. Groups may have different numbers of rows: what travels is what R has room for. REQUIRES:
+// gradient of each one's x. Groups may have different numbers of rows: what travels is what x has room for. REQUIRES:
 // ranks >= 2.
 [[nodiscard]] ValueId sum_over_ranks(Builder& builder, ValueId x, int64_t ranks);
 
