@@ -228,6 +228,19 @@ void check_is_matrix(const GgufWeight& weight, const std::string& module, const 
                     module, weight.gguf);
 }
 
+// Throws InputError for experts whose products llama.cpp scales one by one: it adds factors' products as they are.
+void check_is_unscaled(const GgufWeight& weight, const GgufDescription& description, const fs::path& adapter) {
+  const std::string_view name = weight.gguf;
+  const std::string scale = fmt::format("{}scale", name.substr(0, name.rfind('.') + 1));
+  const bool has_scale = std::any_of(description.weights.begin(), description.weights.end(),
+                                     [&](const GgufWeight& other) { return other.gguf == scale; });
+  if (weight.shape.size() == 2 || !has_scale) return;
+  throw input_error((adapter / "adapter_config.json").string(),
+                    "expected factors that llama.cpp scales as it does the weight, got some of {} beside {}; merge "
+                    "first (--gguf)",
+                    name, scale);
+}
+
 // Returns the alpha for the file. llama.cpp scales a product by the file's alpha over the rank of the factor, or by 1
 // for an alpha of 0.
 double file_alpha(const LoraOptions& lora) { return lora.alpha == 0 ? 1 : lora.alpha; }
@@ -269,7 +282,8 @@ ExportReport export_gguf_adapter(const fs::path& model, const fs::path& adapter,
     if (base == nullptr) continue;
     const std::string adapted = adapted_name(*base, parameters, lora);
     if (adapted.empty()) continue;
-    if (adapted == base->module) check_is_matrix(weight, adapted, adapter);
+    adapted == base->module ? check_is_matrix(weight, adapted, adapter)
+                            : check_is_unscaled(weight, description, adapter);
     for (const char which : {'A', 'B'}) {
       Factor factor = adapted == base->module ? factor_of_matrix(weight, adapted, which, lora.rank_of(adapted))
                                               : factor_of_tensor(weight, *base, lora, which);
