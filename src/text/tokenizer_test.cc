@@ -285,6 +285,8 @@ TEST_CASE("generation ends at the ids of config.json or its text_config where th
   CHECK(stops().empty());
   write("config.json", R"({"vocab_size": 5})");
   CHECK(stops().empty());
+  write("config.json", R"({"eos_token_id": [1, -5]})");
+  CHECK_THROWS_WITH_AS((void)stops(), doctest::Contains("got -5"), InputError);
   write("config.json", R"({"rope_theta": Infinity, "text_config": {"eos_token_id": [1, 5]}})");
   CHECK(stops() == std::vector<int32_t>{1, 5});
   write("config.json", R"({"eos_token_id": 3, "text_config": {"eos_token_id": [1, 5]}})");
