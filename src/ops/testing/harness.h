@@ -1,4 +1,4 @@
-// What the parts of the harness of ops/testing.h share.
+// Declarations for the parts of the harness of ops/testing.h.
 #pragma once
 
 #include <cstddef>

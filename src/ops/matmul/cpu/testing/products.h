@@ -1,4 +1,4 @@
-// What tests of products share: matrices of random numbers and all ways to multiply.
+// Matrices of random numbers, and all ways to multiply, for tests of products.
 #pragma once
 
 #include <cstddef>
