@@ -176,7 +176,7 @@ void decode_heads(const DecodeSizes& sizes, const AttentionArgs& args, int64_t h
 template <typename T>
 void decode_all(const KernelArgs& kernel, const AttentionArgs& args) {
   const DecodeSizes sizes(args);
-  const auto [first, own] = args.cache;
+  const int32_t *const first = args.cache.first, *const own = args.cache.own;
   const auto *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
   auto* const o = static_cast<T*>(args.o);
   const int64_t rows = kernel.inputs[attention_op::kKey].shape[0];
