@@ -19,7 +19,7 @@ enum Input : int { kX, kSeed, kOffsets };
   return static_cast<uint32_t>(std::ceil(double{static_cast<float>(p)} * 0x1p24));
 }
 
-// Where x begins in its stream.
+// The place in its stream at which x begins.
 struct DropPlace {
   const int32_t* offsets = nullptr;  // null: at the stream's beginning
   int64_t width = 0;                 // elements of a row
