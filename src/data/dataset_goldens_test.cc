@@ -10,7 +10,7 @@
 
 #include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
-#include "data/testing/dataset_case.h"
+#include "tests/support/dataset_case.h"
 
 namespace spillway::data {
 namespace {

@@ -9,7 +9,7 @@
 #include "data/row_file.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
-#include "data/testing/dataset_case.h"
+#include "tests/support/dataset_case.h"
 
 namespace spillway::data {
 

@@ -7,7 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "data/dataset.h"
-#include "data/testing/dataset_case.h"
+#include "tests/support/dataset_case.h"
 
 using namespace spillway;
 using namespace spillway::data;

@@ -11,8 +11,8 @@
 #include "data/rows/preference_rows.h"
 #include "data/rows/prompts.h"
 #include "data/rows/row_builder.h"
-#include "data/testing/dataset_case.h"
 #include "io/file.h"
+#include "tests/support/dataset_case.h"
 #include "text/left_out.h"
 
 namespace spillway::data {

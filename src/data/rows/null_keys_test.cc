@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "data/rows/row_builder.h"
-#include "data/testing/dataset_case.h"
+#include "tests/support/dataset_case.h"
 
 namespace spillway::data {
 namespace {

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "data/rows/row_builder.h"
-#include "data/testing/dataset_case.h"
 #include "io/file.h"
+#include "tests/support/dataset_case.h"
 
 using namespace spillway;
 using namespace spillway::data;
