@@ -56,7 +56,7 @@ def configuration(args, rows, folder):
 
 
 def add_machine_arguments(parser):
-    """Where and how long train() runs a job."""
+    """Says where and how long train() runs a job."""
     parser.add_argument("--spillway", default=os.path.join(ROOT, "build", "release", "bin", "spillway"))
     parser.add_argument("--scratch", help="folder of the disk tier; left out: beside the output")
     parser.add_argument("--device", default="auto", help="the key `device` of the jobs")

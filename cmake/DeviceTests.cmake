@@ -2,8 +2,7 @@
 #
 # In a build with CUDA, ops_gpu_test runs them on this machine's GPU. In any other, ops_emulated_test runs them on the
 # CPU: each .cu file is compiled as C++ over backend/testing/simt.h. Descriptions name kernels that may be absent
-# (ops/optional_kernel.h), and get these; all else is what ops_test links, too. What still names them by SPILLWAY_CUDA_KERNEL is
-# compiled again, as in a CUDA build.
+# (ops/optional_kernel.h), and get these; all else is what ops_test links, too.
 function(spillway_device_tests)
   if(NOT SPILLWAY_TESTS OR SPILLWAY_SANITIZE MATCHES "thread")
     return()
@@ -23,13 +22,6 @@ function(spillway_device_tests)
     set(source ${CMAKE_BINARY_DIR}/emulated/${name}.cc)
     file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${kernel}\"\n")
     list(APPEND sources ${source})
-  endforeach()
-  file(GLOB_RECURSE descriptions CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/ops/*.cc)
-  foreach(description ${descriptions})
-    file(STRINGS ${description} named REGEX "SPILLWAY_CUDA_KERNEL" LIMIT_COUNT 1)
-    if(named)
-      list(APPEND sources ${description})
-    endif()
   endforeach()
   add_library(spillway_emulated_kernels OBJECT ${sources})
   target_link_libraries(spillway_emulated_kernels PUBLIC spillway_ops_testing doctest::doctest)

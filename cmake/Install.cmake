@@ -17,7 +17,7 @@ install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${documentation} COMPON
 install(DIRECTORY docs examples DESTINATION ${documentation} COMPONENT program)
 install(DIRECTORY machines DESTINATION share/spillway COMPONENT program)
 
-# Where the program looks for libraries that are its own.
+# The program looks for its own libraries there.
 set(private_libraries lib/spillway)
 if(SPILLWAY_ARROW)
   install(TARGETS spillway_arrow LIBRARY DESTINATION ${private_libraries} COMPONENT program)

@@ -2,7 +2,6 @@
 // with what the codes stand for, and against the dense model of these weights, bit for bit.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,6 +12,7 @@
 #include "io/safetensors.h"
 #include "model/merge.h"
 #include "tests/support/changed_model.h"
+#include "tests/support/coded_job.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/model_parity.h"
 #include "tests/support/process.h"
@@ -101,18 +101,7 @@ TEST_CASE("codes of FP8 are read from the model's own files, and no mode changes
   const ModeJobs dense(fp8_setup(DType::kBF16), (kGoldenModels / "qwen3_fp8").string());
   std::optional<train::JobTiers> tiers;
   const TinyTraining training = dense.training("layer_offloading: disk\n", tiers);
-  const Parameter* p = training.training().model.parameters.find(kFp8Query);
-  REQUIRE(p != nullptr);
-  REQUIRE(p->values.size() == 2);
-  const Graph& graph = training.training().graph;
-  CHECK(graph.value(p->values[0]).type == ValueType{DType::kU8, {64, 32}});
-  CHECK(graph.value(p->values[1]).type == ValueType{DType::kF32, {8, 2}});
-  for (const ValueId id : p->values) {
-    const auto& homes = training.plan().program.homes;
-    const auto home = std::find_if(homes.begin(), homes.end(), [&](const Operand& o) { return o.value == id; });
-    REQUIRE(home != homes.end());
-    CHECK(home->place.tier == Tier::kFiles);
-  }
+  CHECK(types_in_files(training, kFp8Query) == std::vector<ValueType>{{DType::kU8, {64, 32}}, {DType::kF32, {8, 2}}});
 }
 
 TEST_CASE("files in FP8 that do not fit their config are refused by the tensor's name") {
@@ -155,59 +144,20 @@ TEST_CASE("files in FP8 that do not fit their config are refused by the tensor's
 }
 
 TEST_CASE("a model in FP8 is planned, trained, evaluated, asked and exported by its folder, and written in bf16") {
-  const TinyJob job;
-  const std::string adapter = job.output("lora").string();
-  const fs::path base = job.output("base");
-  fs::copy(kGoldenModels / "ministral3_fp8", base);
-  fs::copy(job.output("tokenizer.json"), base);
-  const auto run = [&](const std::string& name, std::vector<std::string> more) {
-    more.insert(more.end(), {"--base_model", base.string(), "--max_steps", "4"});
-    return run_spillway(job.train(name, more));
-  };
-  const auto succeed = [](const std::vector<std::string>& args) {
-    const Finished done = run_spillway(args);
-    INFO(done.err);
-    REQUIRE(done.status == 0);
-    return done.out;
-  };
-  const Finished trained = run("lora", {});
-  INFO(trained.err);
-  REQUIRE(trained.status == 0);
+  const CodedJob coded(kGoldenModels / "ministral3_fp8");
+  const Finished trained = coded.check_training("FineGrainedFP8Config");
   CHECK((trained.out + trained.err).find("ignored: scales of inputs in the model's files") != std::string::npos);
-  REQUIRE(run("dense", {"--model_quantization_config", "FineGrainedFP8Config", "--dequantize", "true"}).status == 0);
-  CHECK(job.adapter("lora") == job.adapter("dense"));
-
-  // All weights are trained only where they are decoded.
-  const Finished refused = run("refused", {"--adapter", ""});
-  CHECK(refused.status == 2);
-  CHECK(refused.err.find("set adapter: lora, or dequantize: true: quantised weights are not trained") !=
-        std::string::npos);
-  REQUIRE(run("full", {"--adapter", "", "--dequantize", "true"}).status == 0);
-  succeed({"merge", base.string(), "--adapter", adapter, "--out", job.output("merged").string()});
   for (const char* name : {"full", "merged"}) {
     CAPTURE(name);
-    const SafetensorsFolder written(job.output(name));
+    const SafetensorsFolder written(coded.output(name));
     const StoredTensor* tensor = written.find(kFp8Query);
     REQUIRE(tensor != nullptr);
     CHECK(tensor->dtype() == DType::kBF16);
     CHECK(written.find(kFp8Query + "_scale_inv") == nullptr);
     CHECK(written.find("model.layers.1.self_attn.q_proj.activation_scale") == nullptr);
-    CHECK_FALSE(read_json(job.output(name) / "config.json").contains("quantization_config"));
   }
-  const auto ids = [&](const std::vector<std::string>& model) {
-    std::vector<std::string> args = {"generate", "--prompt",      "w5 w9 w12", "--max-new-tokens",
-                                     "6",        "--temperature", "0",         "--json"};
-    args.insert(args.begin() + 1, model.begin(), model.end());
-    return json::parse(succeed(args))["ids"];
-  };
-  CHECK(ids({job.output("merged").string()}) == ids({base.string(), "--adapter", adapter}));
-  const std::string config = job.output("lora.yml").string();
-  const json evaluated = json::parse(
-      succeed({"eval", base.string(), "--adapter", adapter, "--config", config, "--training-rows", "--json"}));
-  CHECK(evaluated["loss"].get<double>() > 0);
-  const json planned = json::parse(succeed({"plan", config, "--base_model", base.string(), "--json"}));
-  CHECK(planned["fits"] == true);
-  const json table = json::parse(succeed({"plan", "--model", base.string(), "--gpu", "rtx3060-12gb", "--json"}));
+  coded.check_uses();
+  const json table = json::parse(succeed({"plan", "--model", coded.base(), "--gpu", "rtx3060-12gb", "--json"}));
   std::set<std::string> methods;
   for (const json& row : table["rows"]) methods.insert(row["method"].get<std::string>());
   CHECK(methods == std::set<std::string>{"full", "lora"});

@@ -2,7 +2,6 @@
 // with what the codes stand for, and against the dense model of these weights, bit for bit.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -14,6 +13,7 @@
 #include "io/safetensors.h"
 #include "model/merge.h"
 #include "tests/support/changed_model.h"
+#include "tests/support/coded_job.h"
 #include "tests/support/mode_jobs.h"
 #include "tests/support/model_parity.h"
 #include "tests/support/process.h"
@@ -80,18 +80,8 @@ TEST_CASE("codes of mxfp4 are read from the model's own files, and no mode chang
   check_modes(jobs);
   std::optional<train::JobTiers> tiers;
   const TinyTraining training = jobs.training("expert_offload: disk\n", tiers);
-  const Parameter* p = training.training().model.parameters.find("model.layers.1.mlp.experts.3.down_proj.weight");
-  REQUIRE(p != nullptr);
-  REQUIRE(p->values.size() == 2);
-  const Graph& graph = training.training().graph;
-  CHECK(graph.value(p->values[0]).type == ValueType{DType::kU8, {64 * 32 / 2}});
-  CHECK(graph.value(p->values[1]).type == ValueType{DType::kU8, {64 * 32 / 32}});
-  for (const ValueId id : p->values) {
-    const auto& homes = training.plan().program.homes;
-    const auto home = std::find_if(homes.begin(), homes.end(), [&](const Operand& o) { return o.value == id; });
-    REQUIRE(home != homes.end());
-    CHECK(home->place.tier == Tier::kFiles);
-  }
+  CHECK(types_in_files(training, "model.layers.1.mlp.experts.3.down_proj.weight") ==
+        std::vector<ValueType>{{DType::kU8, {64 * 32 / 2}}, {DType::kU8, {64 * 32 / 32}}});
 }
 
 TEST_CASE("factors of experts in mxfp4 are merged as peft merges them, and written in bf16") {
@@ -156,59 +146,22 @@ TEST_CASE("files in mxfp4 that do not fit their config are refused by the tensor
 }
 
 TEST_CASE("a model in mxfp4 is planned, trained, evaluated and asked by its folder, and written in bf16") {
-  const TinyJob job;
-  const std::string adapter = job.output("lora").string();
-  const fs::path base = job.output("base");
-  fs::copy(kCodedModel, base);
-  fs::copy(job.output("tokenizer.json"), base);
-  const auto run = [&](const std::string& name, std::vector<std::string> more) {
-    more.insert(more.end(), {"--base_model", base.string(), "--max_steps", "4"});
-    return run_spillway(job.train(name, more));
-  };
-  const auto succeed = [](const std::vector<std::string>& args) {
-    const Finished done = run_spillway(args);
-    INFO(done.err);
-    REQUIRE(done.status == 0);
-    return done.out;
-  };
-  REQUIRE(run("lora", {}).status == 0);
-  REQUIRE(run("dense", {"--model_quantization_config", "Mxfp4Config", "--dequantize", "true"}).status == 0);
-  CHECK(job.adapter("lora") == job.adapter("dense"));
-
-  // All weights are trained only where they are decoded.
-  const Finished refused = run("refused", {"--adapter", ""});
-  CHECK(refused.status == 2);
-  CHECK(refused.err.find("set adapter: lora, or dequantize: true: quantised weights are not trained") !=
-        std::string::npos);
-  REQUIRE(run("full", {"--adapter", "", "--dequantize", "true"}).status == 0);
-  succeed({"merge", base.string(), "--adapter", adapter, "--out", job.output("merged").string()});
+  const CodedJob coded(kCodedModel);
+  (void)coded.check_training("Mxfp4Config");
   for (const char* name : {"full", "merged"}) {
     CAPTURE(name);
-    const SafetensorsFolder written(job.output(name));
+    const SafetensorsFolder written(coded.output(name));
     const StoredTensor* tensor = written.find(kGateUp);
     REQUIRE(tensor != nullptr);
     CHECK(tensor->dtype() == DType::kBF16);
     CHECK(tensor->shape == std::vector<int64_t>{4, 32, 128});
     CHECK(written.find(kGateUp + "_blocks") == nullptr);
-    CHECK_FALSE(read_json(job.output(name) / "config.json").contains("quantization_config"));
   }
-  const auto ids = [&](const std::vector<std::string>& model) {
-    std::vector<std::string> args = {"generate", "--prompt",      "w5 w9 w12", "--max-new-tokens",
-                                     "6",        "--temperature", "0",         "--json"};
-    args.insert(args.begin() + 1, model.begin(), model.end());
-    return json::parse(succeed(args))["ids"];
-  };
-  CHECK(ids({job.output("merged").string()}) == ids({base.string(), "--adapter", adapter}));
-  const std::string config = job.output("lora.yml").string();
-  const json evaluated = json::parse(
-      succeed({"eval", base.string(), "--adapter", adapter, "--config", config, "--training-rows", "--json"}));
-  CHECK(evaluated["loss"].get<double>() > 0);
-  succeed({"train", (source_folder() / "examples/gpt_oss_lora.yml").string(), "--base_model", base.string(),
+  coded.check_uses();
+  succeed({"train", (source_folder() / "examples/gpt_oss_lora.yml").string(), "--base_model", coded.base(),
            "--datasets.0.path", (source_folder() / "examples/data/instructions.jsonl").string(), "--sequence_len",
-           "256", "--max_steps", "1", "--output_dir", job.output("example").string()});
-  CHECK(fs::exists(job.output("example") / "adapter_model.safetensors"));
-  const json planned = json::parse(succeed({"plan", config, "--base_model", base.string(), "--json"}));
-  CHECK(planned["fits"] == true);
+           "256", "--max_steps", "1", "--output_dir", coded.output("example")});
+  CHECK(fs::exists(coded.job().output("example") / "adapter_model.safetensors"));
 }
 
 TEST_CASE("keys that say of mxfp4 what is not so of the model are refused or named") {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds that comments are sentences: only a member's may open with a noun clause ("What ...", "Whether ...").
+"""Holds that comments are sentences: only a member's may be a noun clause ("What ...", "Whether ...", "Where x is.").
 
 A comment tells what a function does, returns or expects ("Returns true if ..."), or names a type or a constant ("The
 ..."). A member of a type may have a clause ("Whether ...").
@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SOURCES = ["src/*.h", "src/*.cc", "src/*.cu", "src/*.cuh", "tests/*.h", "tests/*.cc", "bench/*.h", "bench/*.cc"]
 SCRIPTS = ["*.py", "*.cmake", "*CMakeLists.txt", "*.js", "*.def", "*.yml", "*requirements.txt", ".ci/*", "test", "quickstart",
            "tools/*", ":!tests"]
-OPENINGS = r"(?:What|Of|Whether|Those|That|How|Which|Who|Whose) .*"
+# "Where x is." is a clause, "Where x is, y follows." has a subject behind it.
+OPENINGS = r"(?:(?:What|Of|Whether|Those|That|How|Which|Who|Whose) .*|(?:Where|When) [^,:;.]*\.?$)"
 CLAUSE = re.compile(rf"^[ \t]*// {OPENINGS}", re.MULTILINE)
 SCRIPT_CLAUSE = re.compile(rf'^[ \t]*(?:(?:#|//) |"""){OPENINGS}')
 SCRIPT_COMMENT = re.compile(r"^[ \t]*(?:#|//)[ \t]*\S")

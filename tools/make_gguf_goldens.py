@@ -13,7 +13,7 @@ from gguf import GGUFValueType as V
 out = pathlib.Path(__file__).parent.parent / "tests" / "golden" / "io" / "types.gguf"
 random = np.random.default_rng(0)
 ELEMS = 512
-# Where the f16 scales lie in a block. Random bytes there would often be NaN or infinity.
+# The places of the f16 scales in a block. Random bytes there would often be NaN or infinity.
 K_SCALES = {T.Q2_K: [80, 82], T.Q3_K: [108], T.Q4_K: [0, 2], T.Q5_K: [0, 2], T.Q6_K: [208], T.IQ4_NL: [0], T.IQ4_XS: [0]}
 
 

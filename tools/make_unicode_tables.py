@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/text/tokenizer/unicode_tables.cc.
+"""Writes src/text/tokenizer/unicode_tables.cc and unicode_categories.txt.
 
 The `tokenizers` library mixes several Unicode versions: its regular expressions follow Unicode 16, its `Punctuation`
 and its normal forms follow Unicode 9, what it strips as accents or noise is older still, its digits and lower case
@@ -8,6 +8,9 @@ follow Unicode 17. General categories come from unicodedata2 16.0.0; everything 
     pip install unicodedata2==16.0.0 tokenizers==0.23.3
     python3 tools/make_unicode_tables.py > src/text/tokenizer/unicode_tables.cc
 """
+import pathlib
+import textwrap
+
 import unicodedata2 as unicode
 from tokenizers import Regex, normalizers, pre_tokenizers
 
@@ -74,7 +77,7 @@ def category_runs():
     for c in range(0x110000):
         category = CATEGORIES.index(unicode.category(chr(c)))
         if category != last:
-            runs.append("0x%X" % (c << 5 | category))
+            runs.append("%X" % (c << 5 | category))
             last = category
     return runs
 
@@ -116,8 +119,9 @@ def lowercase_runs():
 print("// Made by tools/make_unicode_tables.py; do not edit.")
 print("// clang-format off")
 print('#include "text/tokenizer/unicode_tables.h"\n')
-print("namespace spillway::data {\n")
-write(("uint32_t", "kCategoryRuns"), category_runs())
+print("namespace spillway::text {\n")
+categories = pathlib.Path(__file__).parent.parent / "src" / "text" / "tokenizer" / "unicode_categories.txt"
+categories.write_text(textwrap.fill(" ".join(category_runs()), 120) + "\n")
 in_category = lambda test: {c for c in CODE_POINTS if test(unicode.category(chr(c)))}
 word = in_category(lambda k: k[0] in "LM" or k in ("Nd", "Nl", "Pc"))
 onig_word, rust_word = regex_members(r"\w"), set()
@@ -145,4 +149,4 @@ for index, script in enumerate(SCRIPTS):
     script_ranges += ["{%d, {0x%X, 0x%X}}" % (index, *r) for r in ranges(regex_members(r"\p{%s}" % script))]
 write(("std::string_view", "kScriptNames"), ['"%s"' % s for s in SCRIPTS])
 write(("ScriptRange", "kScriptRanges"), script_ranges)
-print("}  // namespace spillway::data")
+print("}  // namespace spillway::text")

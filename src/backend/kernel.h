@@ -27,11 +27,4 @@ struct KernelArgs {
   cuda::Context* context = nullptr;  // cuda: the device's library handles and properties
 };
 
-// A CUDA kernel's pointer for an OpDef, null in a build without CUDA: `.cuda = SPILLWAY_CUDA_KERNEL(swiglu_cuda)`.
-#ifdef SPILLWAY_CUDA
-#define SPILLWAY_CUDA_KERNEL(kernel) kernel
-#else
-#define SPILLWAY_CUDA_KERNEL(kernel) nullptr
-#endif
-
 }  // namespace spillway

@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/config_arguments.h"
+#include "cli/rank_reports.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
 #include "cli/run_pushes.h"
@@ -33,7 +34,6 @@
 #include "report/expert_loads.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
-#include "report/rank_timelines.h"
 #include "report/report_html.h"
 #include "report/report_json.h"
 #include "report/round_json.h"
@@ -138,7 +138,7 @@ class TrainingRun {
     const train::TrainingOutcome outcome = trained();
     peak_rss_ = peak_rss_bytes();
     record_.set_measured_peaks(session_.measured_peak_bytes());
-    if (ranks_.are_several()) take_reports_of_ranks(outcome);
+    if (ranks_.are_several()) rank_reports_.take(ranks_, planned_, record_, [&] { return last_report(outcome); });
     const std::string failure = ranks_.of_first([&] {
       files_.finish(outcome.interrupted ? RunEnd::kInterrupted : RunEnd::kDone);
       if (!keeps_report) write_report(outcome);
@@ -389,49 +389,9 @@ class TrainingRun {
                       facts(outcome.interrupted ? "interrupted" : "done"));
   }
 
-  // Collects what each rank has measured.
-  void take_reports_of_ranks(const train::TrainingOutcome& outcome) {
-    const std::span<const std::string> texts = ranks_.exchange([&] {
-      const nlohmann::ordered_json report = last_report(outcome);
-      nlohmann::ordered_json own = {{"rank", ranks_.rank()}, {"host", ranks_.peers()->host(ranks_.rank())}};
-      for (const char* part : {"tiers", "process", "lanes", "experts"})
-        if (report.contains(part)) own[part] = report.at(part);
-      if (record_.traced_step() != 0 && ranks_.rank() < kMaxRankTimelines)
-        own[kTrace] = rank_trace(planned_.training.graph, planned_.plan.program, record_.trace(), ranks_.size());
-      return json_text(own);
-    });
-    if (!ranks_.is_first()) return;
-    std::vector<nlohmann::ordered_json> traces;
-    for (const std::string& text : texts) {
-      nlohmann::ordered_json& own = rank_reports_.emplace_back(nlohmann::ordered_json::parse(text));
-      if (own.contains(kTrace)) traces.push_back(std::move(own[kTrace]));
-      own.erase(kTrace);
-    }
-    rank_timelines_ = rank_timelines(traces);
-    if (!rank_timelines_.is_null()) rank_timelines_["step"] = record_.traced_step();
-  }
-
-  // Gives the report of rank 0 the loads of experts of all ranks.
-  void add_up_loads(nlohmann::ordered_json& report) const {
-    for (const char* key : {"loads", "load_bytes"}) {
-      if (!report.contains("experts")) return;
-      int64_t sum = 0;
-      for (const nlohmann::ordered_json& own : rank_reports_) sum += own["experts"][key].get<int64_t>();
-      report["experts"][key] = sum;
-    }
-  }
-
   void write_report(const train::TrainingOutcome& outcome) {
     nlohmann::ordered_json report = last_report(outcome);
-    if (ranks_.are_several()) {
-      report["world_size"] = ranks_.size();
-      report["zero_stage"] = planned_.context.zero_stage;
-      if (const int64_t copies = planned_.context.copies; copies > 1) report["dp_shard_size"] = ranks_.size() / copies;
-      if (planned_.context.sums_by_host) report["gradient_reduction"] = "by_host";
-      report["ranks"] = rank_reports_;
-      report["rank_timelines"] = rank_timelines_;
-      add_up_loads(report);
-    }
+    if (ranks_.are_several()) rank_reports_.add_to(report, planned_);
     write_file(output_ / "report.json", print_report(report));
     write_file(output_ / "report.html", report_html(report));
   }
@@ -500,9 +460,7 @@ class TrainingRun {
   std::optional<Calibration> calibration_;  // of the program of training
   std::optional<CpuShare> cpu_share_;       // where the compute lane is on the CPU
   int64_t peak_rss_ = 0;
-  // By rank, of several; rank 0's.
-  static constexpr const char* kTrace = "trace";
-  nlohmann::ordered_json rank_reports_ = nlohmann::ordered_json::array(), rank_timelines_;
+  RankReports rank_reports_;
   LivePage page_;
   RunPushes pushes_{ranks_, job_, result_name()};
   std::vector<std::string> rank_names_;  // of several ranks, as the bar shows them

@@ -71,7 +71,7 @@ constexpr ForeignKey kKeys[] = {
     {"scheduler.params.total_num_steps", kSpecial, "lr_scheduler_kwargs"},
     {"scheduler.params.last_batch_iteration", kIgnored, ""},
 
-    // Where things live
+    // Placement
     {"zero_optimization.stage", kBecomes, "zero_stage"},
     {"zero_optimization.offload_param.device", kBecomes, "parameter_offload", kDevices},
     {"zero_optimization.offload_param.nvme_path", kSpecial, "memory.disk_paths"},

@@ -13,7 +13,7 @@ namespace {
 
 struct Default {
   std::string_view key, value;
-  std::array<std::string_view, 3> beside{};  // other keys that settle the same
+  std::array<std::string_view, 3> beside{};  // other keys that set the same
 };
 
 // Where TRL 1.16's configs differ from axolotl.

@@ -8,7 +8,7 @@
 #include "base/home.h"
 #include "config/ignored_types.h"
 #include "config/nearest_key.h"
-#include "config/other_words.h"
+#include "config/overridden_keys.h"
 #include "config/yaml_scalar.h"
 
 namespace spillway::config {
@@ -333,7 +333,7 @@ void apply_overrides(std::vector<Setting>& settings, std::span<const ConfigOverr
       apply_override(settings, one);
     });
   }
-  drop_other_words(settings, said);
+  drop_overridden(settings, said);
 }
 
 void read_settings(std::span<const Setting> settings, void* owner, Verdicts& verdicts) {

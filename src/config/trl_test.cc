@@ -72,7 +72,7 @@ TEST_CASE("what a TRL config leaves out has the default of trl sft") {
   // The plan decides; evaluation needs rows that a key of axolotl's names, and has the batch of training.
   const std::set<std::string, std::less<>> ours = {"gradient_checkpointing", "activation_checkpointing",
                                                    "eval_strategy", "per_device_eval_batch_size"};
-  // Where a value of ours says the same in other words.
+  // The values of ours that mean the same as those of TRL.
   const std::map<std::string, std::string, std::less<>> same = {{"activation_offloading", ""},
                                                                 {"adam_beta1", ""},
                                                                 {"adam_beta2", ""},

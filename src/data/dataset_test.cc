@@ -1,243 +1,23 @@
 #include "data/dataset.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "data/row_file.h"
-#include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
+#include "tests/support/dataset_case.h"
 
 namespace spillway::data {
-namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-const fs::path kGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
-
-const text::Tokenizer& dataset_tokenizer() {
-  static const text::Tokenizer loaded = text::Tokenizer::load(kGolden);
-  return loaded;
-}
-
-TrainOnEos train_on_eos(const std::string& word) {
-  return word == "all"    ? TrainOnEos::kAll
-         : word == "last" ? TrainOnEos::kLast
-         : word == "none" ? TrainOnEos::kNone
-                          : TrainOnEos::kTurn;
-}
-
-DatasetConfig config_of(const Json& json) {
-  DatasetConfig config;
-  config.type.properties = json.value("properties", std::map<std::string, std::string>());
-  config.type.given = json.contains("type") || config.type.is_user_defined();
-  config.type.name = json.value("type", "");
-  config.chat_template_jinja = json.value("chat_template_jinja", "");
-  config.field_messages = json.value("field_messages", "messages");
-  config.field_chosen = json.value("field_chosen", "chosen");
-  config.field_rejected = json.value("field_rejected", "rejected");
-  config.roles = json.value("roles", std::map<std::string, std::vector<std::string>>());
-  config.message_property_mappings = json.value("message_property_mappings", std::map<std::string, std::string>());
-  config.roles_to_train = json.value("roles_to_train", std::vector<std::string>{"assistant"});
-  config.train_on_eos = train_on_eos(json.value("train_on_eos", "turn"));
-  if (json.contains("train_on_eot")) config.train_on_eot = train_on_eos(json["train_on_eot"]);
-  config.message_field_training = json.value("message_field_training", "");
-  config.message_field_training_detail = json.value("message_field_training_detail", "");
-  config.split_thinking = json.value("split_thinking", false);
-  config.drop_system_message = json.value("drop_system_message", false);
-  return config;
-}
-
-RowOptions options_of(const Json& json) {
-  RowOptions options;
-  options.sequence_len = json.value("sequence_len", int64_t{2048});
-  options.train_on_inputs = json.value("train_on_inputs", false);
-  if (json.contains("eot_tokens")) options.eot_tokens = json["eot_tokens"].get<std::vector<std::string>>();
-  options.assistant_only_loss = json.value("assistant_only_loss", false);
-  if (json.contains("completion_only_loss")) options.completion_only_loss = json["completion_only_loss"].get<bool>();
-  if (json.contains("length_rules")) options.length_rules = LengthRules::kTrl;
-  if (json.contains("chat_template_kwargs")) options.chat_template_kwargs.json = json["chat_template_kwargs"].dump();
-  return options;
-}
-
-struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("spillway_dataset_" + std::to_string(getpid()))) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return path / name;
-  }
-  fs::path path;
-};
-
-DatasetConfig rows_dataset(const fs::path& path, const std::string& type) {
-  DatasetConfig config;
-  config.path = path.string();
-  config.type = {true, type};
-  return config;
-}
-
-std::string dataset_error(const DatasetConfig& config, const RowOptions& options = {}) {
-  try {
-    (void)load_datasets(std::span(&config, 1), options, dataset_tokenizer());
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-// Rows as the golden file writes them; the first label is never a target.
-std::vector<Row> rows_of(const RowTable& table) {
-  std::vector<Row> rows;
-  for (int64_t i = 0; i < table.size(); ++i) {
-    const Piece piece = table.row(i);
-    const auto ids = table.ids(piece), labels = table.labels(piece);
-    rows.push_back({{ids.begin(), ids.end()}, {labels.begin(), labels.end()}});
-  }
-  return rows;
-}
-
-Json as_json(const Row& row) {
-  Json labels = row.labels;
-  if (!labels.empty()) labels[0] = kIgnoredLabel;
-  if (labels.empty()) labels.push_back(kIgnoredLabel);
-  return {row.input_ids, labels};
-}
-
-}  // namespace
-
-TEST_CASE("rows have the ids and labels that axolotl gives them") {
-  std::ifstream file(kGolden / "rows.json");
-  int compared = 0;
-  for (const Json& c : Json::parse(file)) {
-    if (!c.contains("made")) continue;
-    const auto builder = make_row_builder(config_of(c["config"]), options_of(c["options"]), dataset_tokenizer());
-    for (size_t i = 0; i < c["rows"].size(); ++i) {
-      CAPTURE(c["name"].dump());
-      CAPTURE(c["rows"][i].dump());
-      std::vector<Row> rows;
-      builder->build({c["rows"][i], "golden:1"}, rows);
-      Json made = Json::array();
-      for (const Row& row : rows) {
-        if (!row.input_ids.empty()) made.push_back(as_json(row));
-      }
-      CHECK(made == c["made"][i]);
-      ++compared;
-    }
-  }
-  CHECK(compared > 100);
-}
-
-TEST_CASE("preference rows have the ids that axolotl and TRL give them") {
-  std::ifstream file(kGolden / "preferences.json");
-  const std::map<std::string, Objective> objectives = {{"pairs", Objective::kPairs},
-                                                       {"unpaired", Objective::kUnpaired},
-                                                       {"orpo", Objective::kOrpo},
-                                                       {"reward", Objective::kReward}};
-  int compared = 0;
-  for (const Json& c : Json::parse(file)) {
-    CAPTURE(c["name"].dump());
-    RowOptions options;
-    options.objective = objectives.at(c["objective"]);
-    const PreferenceBuilder builder(config_of(c["config"]), options, dataset_tokenizer());
-    std::vector<PreferenceRow> rows;
-    for (const Json& row : c["rows"]) builder.build({row, "golden:1"}, rows);
-    Json made = Json::array();
-    for (const PreferenceRow& row : rows) {
-      const auto whole = [&](size_t i) {
-        std::vector<int32_t> ids = row.prompt_ids;
-        ids.insert(ids.end(), row.completions[i].begin(), row.completions[i].end());
-        return ids;
-      };
-      switch (options.objective) {
-        case Objective::kPairs:
-          made.push_back({{"prompt_ids", row.prompt_ids},
-                          {"chosen_ids", row.completions[0]},
-                          {"rejected_ids", row.completions[1]}});
-          break;
-        case Objective::kUnpaired:
-          made.push_back(
-              {{"prompt_ids", row.prompt_ids}, {"completion_ids", row.completions[0]}, {"label", row.label}});
-          break;
-        case Objective::kOrpo:
-          made.push_back({{"chosen", whole(0)}, {"rejected", whole(1)}});
-          break;
-        default:
-          made.push_back({{"chosen_ids", whole(0)}, {"rejected_ids", whole(1)}});
-      }
-    }
-    CHECK(made == c["made"]);
-    ++compared;
-  }
-  CHECK(compared > 50);
-}
-
-TEST_CASE("what is wrong with a preference row is said with its place") {
-  const auto error = [](const Json& config, Objective objective, const Json& row) -> std::string {
-    RowOptions options;
-    options.objective = objective;
-    try {
-      const PreferenceBuilder builder(config_of(config), options, dataset_tokenizer());
-      std::vector<PreferenceRow> rows;
-      builder.build({row, "f:3"}, rows);
-    } catch (const InputError& wrong) {
-      return wrong.what();
-    }
-    return "no error";
-  };
-  const Objective pairs = Objective::kPairs, unpaired = Objective::kUnpaired;
-  CHECK(error({{"type", "chatml.intl"}}, pairs, {}).find("got 'chatml.intl'; did you mean chatml.intel?") !=
-        std::string::npos);
-  CHECK(error({{"type", "chatml.intel"}}, pairs, {{"question", "q"}, {"chosen", "c"}})
-            .starts_with("[f:3] expected a field 'rejected'"));
-  CHECK(error({{"type", "chatml.ultra"}}, pairs, {{"prompt", "q"}, {"chosen", Json::array({1})}, {"rejected", 1}})
-            .starts_with("[f:3] expected at least 2 messages in 'chosen', got 1"));
-  CHECK(error({{"type", "llama3.argilla"}}, unpaired, {{"instruction", "q"}, {"completion", "c"}, {"label", "maybe"}})
-            .starts_with("[f:3] expected true or false in 'label'"));
-  CHECK(error({{"type", "chat_template.default"}}, pairs,
-              {{"messages", {{{"role", "nobody"}, {"content", "x"}}}}, {"chosen", "c"}, {"rejected", "r"}})
-            .starts_with("[f:3] expected a role that `roles` maps, got 'nobody'"));
-  CHECK(
-      error({{"properties", {{"prompt_format", "{promt}"}}}}, pairs, {}).starts_with("[type.prompt_format] expected"));
-  CHECK(error(Json::object(), pairs, {{"prompt", "p"}, {"completion", "c"}, {"label", true}}).find("set rl: kto") !=
-        std::string::npos);
-  CHECK(error(Json::object(), unpaired, {{"completion", "c"}, {"label", true}}).find("expected 'prompt' as text") !=
-        std::string::npos);
-  CHECK(error(Json::object(), pairs, {{"chosen", "c"}, {"rejected", Json::array()}}).find("got one of each") !=
-        std::string::npos);
-  CHECK(error(Json::object(), pairs, {{"chosen", 5}, {"rejected", "r"}})
-            .starts_with("[f:3] expected text in 'chosen', got number"));
-}
-
-TEST_CASE("rows without a type have the ids and labels that TRL gives them") {
-  std::ifstream file(kGolden / "rows.json");
-  const Folder folder;
-  int compared = 0;
-  for (const Json& c : Json::parse(file)) {
-    if (!c.contains("all")) continue;
-    CAPTURE(c["name"].dump());
-    std::string lines;
-    for (const Json& row : c["rows"]) lines += row.dump() + "\n";
-    DatasetConfig config = config_of(c["config"]);
-    config.path = folder.write("rows.jsonl", lines).string();
-    const Dataset loaded = load_datasets(std::span(&config, 1), options_of(c["options"]), dataset_tokenizer());
-    Json made = Json::array();
-    for (const Row& row : rows_of(loaded.rows)) made.push_back(as_json(row));
-    CHECK(made == c["all"]);
-    ++compared;
-  }
-  CHECK(compared == 14);
-}
-
 TEST_CASE("a prompt whose last token joins the completion's first is counted, and the joined token is learned") {
-  const Folder folder;
+  const DataFolder folder;
   const fs::path path = folder.write("t.jsonl", R"({"prompt": "t", "completion": "he"}
 {"prompt": "th", "completion": "e"}
 )");
@@ -254,7 +34,7 @@ TEST_CASE("a prompt whose last token joins the completion's first is counted, an
 }
 
 TEST_CASE("copies of rows that a weight asks for are no duplicates, and are dropped with their row") {
-  const Folder folder;
+  const DataFolder folder;
   DatasetConfig config = rows_dataset(folder.write("t.jsonl", R"({"input_ids": [5, 6]}
 {"input_ids": [7, 8]}
 {"input_ids": [5, 6]}
@@ -272,7 +52,7 @@ TEST_CASE("copies of rows that a weight asks for are no duplicates, and are drop
 }
 
 TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
-  const Folder folder;
+  const DataFolder folder;
   const fs::path path =
       folder.write("t.jsonl", R"({"input_ids": [5, 6, 7, 8], "labels": [-100, 6, 7, 8], "attention_mask": [1, 1, 1, 1]}
 {"input_ids": [5]}
@@ -318,7 +98,7 @@ TEST_CASE("rows are kept, cut and dropped by the length rules, and counted") {
 }
 
 TEST_CASE("what is wrong with a dataset is said with its place") {
-  const Folder folder;
+  const DataFolder folder;
   const fs::path alpaca = folder.write("a.jsonl", "{\"prompt\": \"x\", \"output\": 5}\n");
   CHECK(dataset_error(rows_dataset(alpaca, "alpaca"))
             .find("a.jsonl:1] expected a field 'instruction', got 'prompt', 'output'; set field_instruction to the one "
@@ -328,7 +108,8 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
   renamed.field_instruction = "prompt";
   CHECK(dataset_error(renamed).find("expected text in 'output', got number") != std::string::npos);
   CHECK(dataset_error(rows_dataset(alpaca, "nosuch")).find("got 'nosuch'") != std::string::npos);
-  CHECK(dataset_error(rows_dataset(folder.path / "missing.jsonl", "alpaca")).find("no such path") != std::string::npos);
+  CHECK(dataset_error(rows_dataset(folder.path() / "missing.jsonl", "alpaca")).find("no such path") !=
+        std::string::npos);
   CHECK(dataset_error(rows_dataset(folder.write("x.bin", ""), "alpaca")).find("expected a .jsonl, .json") !=
         std::string::npos);
   CHECK(dataset_error(rows_dataset(folder.write("e.jsonl", ""), "alpaca")).find("expected at least one row") !=
@@ -354,7 +135,7 @@ TEST_CASE("what is wrong with a dataset is said with its place") {
 }
 
 TEST_CASE("what a template says against a row is said once, with the template's line") {
-  const Folder folder;
+  const DataFolder folder;
   RowOptions options;
   const auto error_with = [&](const char* chat_template) {
     options.chat_template_jinja = chat_template;
@@ -372,7 +153,7 @@ TEST_CASE("what a template says against a row is said once, with the template's 
 }
 
 TEST_CASE("JSON text in a field that is nested without end is refused") {
-  const Folder folder;
+  const DataFolder folder;
   const std::string deep = std::string(400'000, '[') + std::string(400'000, ']');
   const Json message = {{"role", "user"}, {"content", "x"}};
   Json calling = message, detailed = message;
@@ -389,11 +170,11 @@ TEST_CASE("JSON text in a field that is nested without end is refused") {
 }
 
 TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised") {
-  const Folder folder;
+  const DataFolder folder;
   folder.write("train-1.csv", "input_ids,labels\n\"[5, 6, 7]\",\"[-100, 6, 7]\"\n");
   folder.write("train-0.csv", "input_ids,labels\n\"[8, 9]\",\n");
   folder.write("test.csv", "input_ids\n\"[1, 2]\"\n");
-  DatasetConfig config = rows_dataset(folder.path, "");
+  DatasetConfig config = rows_dataset(folder.path(), "");
   config.split = "train";
   const Dataset loaded = load_datasets(std::span(&config, 1), {}, dataset_tokenizer());
   REQUIRE(loaded.rows.size() == 2);
@@ -402,7 +183,7 @@ TEST_CASE("files of a folder are found by split, and CSV rows may be tokenised")
 }
 
 TEST_CASE("written lines have ids, labels, positions and lengths of every sequence") {
-  const Folder folder;
+  const DataFolder folder;
   const RowTable rows(std::vector<Row>{{{5, 6}, {5, 6}}, {{7, 8, 9}, {-100, 8, -100}}});
   Piece goes_on = rows.row(0);
   goes_on.continues = true;
@@ -411,8 +192,8 @@ TEST_CASE("written lines have ids, labels, positions and lengths of every sequen
   lines.end_line();
   lines.pieces.insert(lines.pieces.end(), {rows.row(0), goes_on});
   lines.end_line();
-  write_lines(folder.path / "train.jsonl", rows, lines);
-  std::ifstream file(folder.path / "train.jsonl");
+  write_lines(folder.path() / "train.jsonl", rows, lines);
+  std::ifstream file(folder.path() / "train.jsonl");
   std::string line;
   REQUIRE(std::getline(file, line));
   CHECK(
@@ -424,7 +205,7 @@ TEST_CASE("written lines have ids, labels, positions and lengths of every sequen
 }
 
 TEST_CASE("rows come in the order of the file whatever the number of threads, and the first error is told") {
-  const Folder folder;
+  const DataFolder folder;
   std::string lines;
   for (int i = 0; i < 3000; ++i)
     lines += "{\"instruction\": \"Repeat " + std::to_string(i) + "\", \"output\": \"" + std::string(i % 50, 'x') + " " +

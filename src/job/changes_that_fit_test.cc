@@ -337,7 +337,7 @@ TEST_CASE("a budget far too small for any one change gets changes of several key
   CHECK(within.changes.size() == train::kMaxChanges);
   CHECK(within.offers("memory.device: "));  // alone
   CHECK(within.offers("memory.disk: "));
-  // Where nothing keeps the budget.
+  // Nothing keeps this budget.
   const std::string line = device_line(alone / 20, "");
   const Refusal small = refusal_of(line, laptop);
   CHECK(small.changes.size() == train::kMaxChanges);

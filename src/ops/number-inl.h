@@ -19,8 +19,8 @@
 //   #endif
 //
 // Numbers and floats mix. Both kinds compute the same operations in the same order. Where the compiler fuses no product
-// with a sum (-ffp-contract=off, spillway_rounds_as_written), their bits are equal, except those of exp() and
-// mul_add().
+// with a sum (-ffp-contract=off, spillway_rounds_as_written), their bits are equal, except those of exp(), tanh()
+// and mul_add().
 #if defined(SPILLWAY_OPS_NUMBER_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef SPILLWAY_OPS_NUMBER_INL_H
 #undef SPILLWAY_OPS_NUMBER_INL_H
@@ -72,6 +72,7 @@ namespace math {
 
 HWY_INLINE Number sqrt(Number x) { return hn::Sqrt(x.v); }
 HWY_INLINE Number exp(Number x) { return exp_of(x.v); }
+HWY_INLINE Number tanh(Number x) { return hn::Tanh(Floats(), x.v); }
 HWY_INLINE Number abs(Number x) { return hn::Abs(x.v); }
 // Returns the larger one, b if one of them is NaN.
 HWY_INLINE Number max(Number a, Number b) { return hn::Max(a.v, b.v); }
@@ -110,6 +111,7 @@ namespace math {
 
 SPILLWAY_NUMBER_FUNCTION float sqrt(float x) { return sqrtf(x); }
 SPILLWAY_NUMBER_FUNCTION float exp(float x) { return expf(x); }
+SPILLWAY_NUMBER_FUNCTION float tanh(float x) { return tanhf(x); }
 SPILLWAY_NUMBER_FUNCTION float abs(float x) { return fabsf(x); }
 SPILLWAY_NUMBER_FUNCTION float max(float a, float b) { return a > b ? a : b; }
 SPILLWAY_NUMBER_FUNCTION float min(float a, float b) { return a < b ? a : b; }

@@ -1,4 +1,4 @@
-// When transfers begin that run ahead of their readers.
+// Chooses when transfers begin that run ahead of their readers.
 #pragma once
 
 #include <cstdint>

@@ -5,12 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
-#include "base/random.h"
 #include "io/file.h"
-#include "io/safetensors_writer.h"
-#include "model/model.h"
+#include "tests/support/random_model.h"
 
 namespace spillway::testing {
 
@@ -63,19 +60,7 @@ inline void write_chat_model(const std::filesystem::path& folder, int64_t positi
   config["vocab_size"] = 260;
   config["max_position_embeddings"] = positions;
   config["eos_token_id"] = 256;
-  write_file(folder / "config.json", config.dump());
-  std::vector<TensorSpec> specs;
-  for (const Parameter& p : parameters_of(*read_model(folder))) {
-    if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
-  }
-  SafetensorsFolderWriter writer(folder, specs);
-  RandomStream random(1, 0);
-  for (const TensorSpec& spec : specs) {
-    std::vector<float> values(static_cast<size_t>(spec.elems()));
-    for (float& value : values) value = static_cast<float>(random.uniform() - 0.5);
-    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
-  }
-  writer.commit();
+  write_random_model(folder, config, 0.5);
 }
 
 }  // namespace spillway::testing

@@ -1,16 +1,13 @@
 // A model folder of many small layers.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <vector>
 
-#include "base/random.h"
 #include "io/file.h"
-#include "io/safetensors_writer.h"
-#include "model/adapter.h"
-#include "model/model.h"
 #include "tests/support/golden_models.h"
+#include "tests/support/random_model.h"
 
 namespace spillway::testing {
 
@@ -20,19 +17,7 @@ inline void write_deep_model(const std::filesystem::path& folder, int64_t layers
   nlohmann::json config = nlohmann::json::parse(read_file(kGoldenModels / "llama2/config.json", 1 << 20));
   config["num_hidden_layers"] = layers;
   if (intermediate_size > 0) config["intermediate_size"] = intermediate_size;
-  write_file(folder / "config.json", config.dump());
-  std::vector<TensorSpec> specs;
-  for (const Parameter& p : parameters_of(*read_model(folder))) {
-    if (p.is_of_model()) specs.push_back({p.name, DType::kF32, p.shape.dims()});
-  }
-  SafetensorsFolderWriter writer(folder, specs);
-  RandomStream random(1, 0);
-  for (const TensorSpec& spec : specs) {
-    std::vector<float> values(static_cast<size_t>(spec.elems()));
-    for (float& value : values) value = static_cast<float>(0.4 * random.uniform() - 0.2);
-    writer.append(spec.name, values.data(), DType::kF32, spec.elems());
-  }
-  writer.commit();
+  write_random_model(folder, config, 0.2);
 }
 
 }  // namespace spillway::testing

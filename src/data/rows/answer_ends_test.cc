@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "data/dataset.h"
+#include "tests/support/dataset_case.h"
 
 using namespace spillway;
 using namespace spillway::data;
@@ -14,8 +15,6 @@ using namespace spillway::data;
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-const std::filesystem::path kGoldenRows = SPILLWAY_SOURCE_DIR "/tests/golden/rows";
 
 // Reads the masks of axolotl and TRL for two conversations with each family's template
 // (tools/make_turn_end_goldens.py).
@@ -217,7 +216,7 @@ TEST_CASE("a token that closes turns in the middle of a conversation, and not it
 }
 
 TEST_CASE("rows of other types say where their answers end") {
-  const text::Tokenizer tokenizer = text::Tokenizer::load(kGoldenRows);
+  const text::Tokenizer& tokenizer = dataset_tokenizer();
   const auto row_of = [&](const char* type, const Json& fields, Objective objective = Objective::kText) {
     DatasetConfig config;
     if (type != nullptr) config.type = {true, type};
@@ -248,7 +247,7 @@ TEST_CASE("a row that lost its end when it was cut teaches none") {
                                               << "\n"
                                               << R"({"prompt": "q", "completion": "one two three four five six eight"})"
                                               << "\n";
-  const text::Tokenizer tokenizer = text::Tokenizer::load(kGoldenRows);
+  const text::Tokenizer& tokenizer = dataset_tokenizer();
   DatasetConfig config;
   config.path = (folder.path() / "rows.jsonl").string();
   RowOptions options;

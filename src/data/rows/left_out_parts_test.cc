@@ -12,6 +12,7 @@
 #include "data/rows/prompts.h"
 #include "data/rows/row_builder.h"
 #include "io/file.h"
+#include "tests/support/dataset_case.h"
 #include "text/left_out.h"
 
 namespace spillway::data {
@@ -19,11 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using text::LeftOutKind;
-
-const text::Tokenizer& left_out_tokenizer() {
-  static const text::Tokenizer kLoaded = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows");
-  return kLoaded;
-}
 
 // Shows users and assistants alone, as many templates do; a list of contents by its texts.
 constexpr const char* kUsersAndAssistants =
@@ -54,7 +50,7 @@ DatasetConfig conversations() {
 
 std::vector<Row> built(const DatasetConfig& config, const RowOptions& options, const char* fields) {
   std::vector<Row> rows;
-  make_row_builder(config, options, left_out_tokenizer())->build({Json::parse(fields), "f.jsonl:7"}, rows);
+  make_row_builder(config, options, dataset_tokenizer())->build({Json::parse(fields), "f.jsonl:7"}, rows);
   return rows;
 }
 
@@ -69,13 +65,13 @@ std::string build_error(const DatasetConfig& config, const RowOptions& options, 
 
 int64_t count(const Row& row, LeftOutKind kind) { return row.left_out.counts[static_cast<size_t>(kind)]; }
 
-std::string whole_text(const Row& row) { return left_out_tokenizer().decode(row.input_ids, false); }
+std::string whole_text(const Row& row) { return dataset_tokenizer().decode(row.input_ids, false); }
 std::string targets_text(const Row& row) {
   std::vector<int32_t> ids;
   for (const int32_t label : row.labels) {
     if (label != kIgnoredLabel) ids.push_back(label);
   }
-  return left_out_tokenizer().decode(ids, false);
+  return dataset_tokenizer().decode(ids, false);
 }
 
 constexpr const char* kWithSystem =
@@ -285,7 +281,7 @@ TEST_CASE("preferences and prompts are held to the same") {
   const auto load = [&](const char* line) {
     write_file(prompts.path, line);
     return load_prompts(std::span(&prompts, 1), rendered_by(kUsersAndAssistants, Objective::kPrompts),
-                        left_out_tokenizer());
+                        dataset_tokenizer());
   };
   CHECK(load(R"({"prompt": [{"role": "system", "content": "Be brief."}, {"role": "human", "content": "alpha"}]})")[0]
             .left_out.rows == 1);
@@ -319,7 +315,7 @@ TEST_CASE("the counts of all rows are those of the data set") {
   std::string lines;
   for (int i = 0; i < 5; ++i) lines += Json::parse(kWithSystem).dump() + "\n";
   write_file(config.path, lines);
-  const Dataset read = load_datasets(std::span(&config, 1), rendered_by(kUsersAndAssistants), left_out_tokenizer());
+  const Dataset read = load_datasets(std::span(&config, 1), rendered_by(kUsersAndAssistants), dataset_tokenizer());
   CHECK(read.summary.left_out.rows == 5);
   CHECK(to_json(read.summary)["left_out"]["system"] == 5);
   CHECK(summary_from_json(to_json(read.summary)).left_out.counts == read.summary.left_out.counts);

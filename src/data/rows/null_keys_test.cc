@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/dataset.h"
 #include "data/rows/row_builder.h"
+#include "tests/support/dataset_case.h"
 
 namespace spillway::data {
 namespace {
@@ -15,11 +16,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
 const fs::path kNullGolden = SPILLWAY_SOURCE_DIR "/tests/golden/rows/nulls";
-
-const text::Tokenizer& null_tokenizer() {
-  static const text::Tokenizer kLoaded = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows");
-  return kLoaded;
-}
 
 Json golden_texts() {
   std::ifstream file(kNullGolden / "texts.json");
@@ -34,10 +30,10 @@ std::vector<std::string> texts_of(const fs::path& path, bool typed) {
   options.sequence_len = 4096;
   options.chat_template = "jinja";
   options.chat_template_jinja = golden_texts()["template"];
-  const Dataset read = load_datasets(std::span(&config, 1), options, null_tokenizer());
+  const Dataset read = load_datasets(std::span(&config, 1), options, dataset_tokenizer());
   std::vector<std::string> texts;
   for (int64_t i = 0; i < read.rows.size(); ++i)
-    texts.push_back(null_tokenizer().decode(read.rows.ids(read.rows.row(i)), false));
+    texts.push_back(dataset_tokenizer().decode(read.rows.ids(read.rows.row(i)), false));
   return texts;
 }
 
@@ -47,7 +43,7 @@ std::vector<Row> null_rows(const Json& fields, DatasetConfig config = {}) {
   RowOptions options;
   options.chat_template = "chatml";
   std::vector<Row> rows;
-  make_row_builder(config, options, null_tokenizer())->build({fields, "f:1"}, rows);
+  make_row_builder(config, options, dataset_tokenizer())->build({fields, "f:1"}, rows);
   return rows;
 }
 
@@ -74,8 +70,8 @@ TEST_CASE("a part of text does not become an image by a null that stands beside 
   options.chat_template = "jinja";
   options.chat_template_jinja = golden_texts()["template"];
   std::vector<Row> rows;
-  make_row_builder({}, options, null_tokenizer())->build({Json::parse(line), "f:1"}, rows);
-  CHECK(null_tokenizer().decode(rows[0].input_ids, false) == expected[0]);
+  make_row_builder({}, options, dataset_tokenizer())->build({Json::parse(line), "f:1"}, rows);
+  CHECK(dataset_tokenizer().decode(rows[0].input_ids, false) == expected[0]);
 }
 
 TEST_CASE("nulls in a user's own JSON text, and in lists, stay") {

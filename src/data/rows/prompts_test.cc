@@ -4,16 +4,12 @@
 #include "base/temporary_folder.h"
 #include "data/rows/prompts.h"
 #include "io/file.h"
+#include "tests/support/dataset_case.h"
 
 using namespace spillway;
 using namespace spillway::data;
 
 namespace {
-
-const text::Tokenizer& prompt_tokenizer() {
-  static const text::Tokenizer kTokenizer = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows", {});
-  return kTokenizer;
-}
 
 std::vector<PromptRow> load(const std::string& lines, const RowOptions& options = {}, double weight = 1) {
   const TemporaryFolder folder;
@@ -22,7 +18,7 @@ std::vector<PromptRow> load(const std::string& lines, const RowOptions& options 
   DatasetConfig config;
   config.path = file.string();
   config.weight = weight;
-  return load_prompts(std::span(&config, 1), options, prompt_tokenizer());
+  return load_prompts(std::span(&config, 1), options, dataset_tokenizer());
 }
 
 }  // namespace
@@ -37,10 +33,10 @@ TEST_CASE("a prompt is a text or messages, and what stands beside it is kept as 
       "{\"prompt\": [{\"role\": \"user\", \"content\": \"hi\"}], \"answer\": null}\n",
       options);
   REQUIRE(rows.size() == 2);
-  CHECK(rows[0].ids == prompt_tokenizer().encode("one two", true));
+  CHECK(rows[0].ids == dataset_tokenizer().encode("one two", true));
   CHECK(rows[0].prompt == "one two");
   CHECK(rows[0].columns.dump() == R"({"answer":3,"tags":["a"]})");
-  CHECK(rows[1].ids == prompt_tokenizer().encode("<hi>A:", false));
+  CHECK(rows[1].ids == dataset_tokenizer().encode("<hi>A:", false));
   CHECK(rows[1].prompt.at(0).at("content") == "hi");
 }
 

@@ -8,6 +8,7 @@
 #include "base/temporary_folder.h"
 #include "data/rows/row_builder.h"
 #include "io/file.h"
+#include "tests/support/dataset_case.h"
 
 using namespace spillway;
 using namespace spillway::data;
@@ -16,14 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const text::Tokenizer& tokenizer() {
-  static const text::Tokenizer kLoaded = text::Tokenizer::load(SPILLWAY_SOURCE_DIR "/tests/golden/rows");
-  return kLoaded;
-}
-
 Row truth_row(const DatasetConfig& config, const Json& fields, const RowOptions& options) {
   std::vector<Row> rows;
-  make_row_builder(config, options, tokenizer())->build({fields, "f:1"}, rows);
+  make_row_builder(config, options, dataset_tokenizer())->build({fields, "f:1"}, rows);
   return rows.at(0);
 }
 
@@ -42,7 +38,7 @@ std::string learned_text(const Row& row) {
   for (const int32_t label : row.labels) {
     if (label != kIgnoredLabel) ids.push_back(label);
   }
-  return tokenizer().decode(ids, false);
+  return dataset_tokenizer().decode(ids, false);
 }
 
 RowOptions chatml() {
@@ -181,7 +177,7 @@ TEST_CASE("a token of eot_tokens that the chat template does not write is said")
   const std::string log = folder.path() / "log.txt";
   const int before = ::dup(STDERR_FILENO), file = ::open(log.c_str(), O_WRONLY | O_CREAT, 0600);
   ::dup2(file, STDERR_FILENO);
-  (void)make_row_builder(config, options, tokenizer());
+  (void)make_row_builder(config, options, dataset_tokenizer());
   ::dup2(before, STDERR_FILENO);
   ::close(before);
   ::close(file);

@@ -159,14 +159,7 @@ constexpr GgufFamily deepseek2(std::string_view told_by_tensor) {
           .told_by_tensor = told_by_tensor,
           .states_vocabulary = true,
           .states_score_scale = true,
-          .mixture = {.is_there = true,
-                      .experts = "n_routed_experts",
-                      .states_inner_width = true,
-                      .shared = GgufShared::kCount,
-                      .dense = "first_k_dense_replace",
-                      .states_gating = true,
-                      .states_scale = true,
-                      .states_groups = true},
+          .mixture = kGroupedGgufMixture,
           .rope = {.turns_neighbours = true, .reads_yarn_betas = true, .states_size = true}};
 }
 

@@ -110,6 +110,15 @@ struct GgufMixture {
   std::string_view scale_key = "routed_scaling_factor", norm_key = "norm_topk_prob", shared_key = "n_shared_experts";
   std::string_view shared_width_key = "shared_expert_intermediate_size";
 };
+// The mixtures of DeepSeek's and GLM's models: grouped experts behind dense layers.
+inline constexpr GgufMixture kGroupedGgufMixture{.is_there = true,
+                                                 .experts = "n_routed_experts",
+                                                 .states_inner_width = true,
+                                                 .shared = GgufShared::kCount,
+                                                 .dense = "first_k_dense_replace",
+                                                 .states_gating = true,
+                                                 .states_scale = true,
+                                                 .states_groups = true};
 
 // State spaces (Mamba-2), which layers have in place of attention or beside it.
 struct GgufSpace {

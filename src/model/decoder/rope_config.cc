@@ -76,7 +76,7 @@ int64_t original_positions(const RopePlace& place) {
                          : outer.integer(1, kMaxPositions);
 }
 
-// Where no factor is given it is how much longer sequences may be.
+// Returns the factor; if none is given, how much longer sequences may be.
 double stretch_of(const RopePlace& place, int64_t original) {
   const double longer = static_cast<double>(place.config.max_position_embeddings) / static_cast<double>(original);
   return place.inner["factor"].real_or(longer, kMinFactor, kMaxFactor);

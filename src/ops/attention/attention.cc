@@ -10,11 +10,12 @@
 #include "ops/attention/cuda/shared.h"
 #include "ops/attention/operands.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
-void attention_cuda(const KernelArgs& args);
-void attention_grad_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void attention_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void attention_grad_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -139,7 +140,7 @@ const OpDef kAttentionGrad{.name = "attention_grad",
                            .cuda_workspace_bytes = grad_cuda_workspace_bytes,
                            .in_place = {{0, 4}},  // kDQuery, kOutRead
                            .cpu = attention_grad_cpu,
-                           .cuda = SPILLWAY_CUDA_KERNEL(attention_grad_cuda)};
+                           .cuda = attention_grad_cuda};
 
 // Returns an input that may be absent; kNone if it is.
 ValueId input_or_none(const VjpContext& context, int at) { return at < context.inputs() ? context.input(at) : kNone; }
@@ -173,7 +174,7 @@ const OpDef kAttention{.name = "attention",
                        .cuda_workspace_bytes = cuda_workspace_bytes,
                        .recompute_cost = RecomputeCost::kAttention,
                        .cpu = attention_cpu,
-                       .cuda = SPILLWAY_CUDA_KERNEL(attention_cuda)};
+                       .cuda = attention_cuda};
 
 }  // namespace
 

@@ -9,12 +9,13 @@
 #include "ops/attention/cuda/decode.h"
 #include "ops/attention/operands.h"
 #include "ops/check.h"
+#include "ops/optional_kernel.h"
 
 namespace spillway::ops {
 
-void cached_attention_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void cached_attention_cuda(const KernelArgs& args);
 void decode_attention_cpu(const KernelArgs& args);
-void decode_attention_cuda(const KernelArgs& args);
+SPILLWAY_OPTIONAL_KERNEL void decode_attention_cuda(const KernelArgs& args);
 
 namespace {
 
@@ -70,7 +71,7 @@ const OpDef kCachedAttention{.name = "cached_attention",
                              .cost = cost,
                              .workspace_bytes = workspace_bytes,
                              .cpu = cached_attention_cpu,
-                             .cuda = SPILLWAY_CUDA_KERNEL(cached_attention_cuda)};
+                             .cuda = cached_attention_cuda};
 
 const OpDef kDecodeAttention{.name = "decode_attention",
                              .infer = infer,
@@ -78,7 +79,7 @@ const OpDef kDecodeAttention{.name = "decode_attention",
                              .workspace_bytes = decode_workspace_bytes,
                              .cuda_workspace_bytes = decode_cuda_workspace_bytes,
                              .cpu = decode_attention_cpu,
-                             .cuda = SPILLWAY_CUDA_KERNEL(decode_attention_cuda)};
+                             .cuda = decode_attention_cuda};
 
 ValueId append(Builder& builder, const OpDef& def, ValueId q, const CacheOperands& cache,
                const AttentionOptions& options, ValueId sinks) {

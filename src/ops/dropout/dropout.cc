@@ -5,6 +5,7 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
+#include "ops/dropout/operands.h"
 #include "ops/optional_kernel.h"
 
 namespace spillway::ops {
@@ -18,10 +19,11 @@ namespace {
 std::vector<ValueType> infer(TypeList inputs, const Attributes& attributes) {
   const double p = attributes.real("p");
   if (!(p >= 0 && p < 1)) throw input_error("dropout", "expected a probability in [0, 1), got {}; set another", p);
-  expect_real("dropout", "x", *inputs[0]);
-  expect_scalar("dropout", "seed", *inputs[1], DType::kI64);
-  if (inputs.size() > 2) expect_same("dropout", "offsets", *inputs[2], {DType::kI32, {inputs[2]->shape.elems()}});
-  return {*inputs[0]};
+  expect_real("dropout", "x", *inputs[kX]);
+  expect_scalar("dropout", "seed", *inputs[kSeed], DType::kI64);
+  if (inputs.size() > kOffsets)
+    expect_same("dropout", "offsets", *inputs[kOffsets], {DType::kI32, {inputs[kOffsets]->shape.elems()}});
+  return {*inputs[kX]};
 }
 
 // Applies the same mask to the cotangent.
@@ -31,15 +33,15 @@ const OpDef kDropout{.name = "dropout",
                      .infer = infer,
                      .vjp = vjp,
                      .cost = memory_cost,
-                     .in_place = {{0, 0}},
+                     .in_place = {{0, kX}},
                      .cpu = dropout_cpu,
                      .cuda = dropout_cuda};
 
 void vjp(VjpContext& context) {
-  if (!context.wants(0)) return;
-  std::vector<ValueId> inputs = {context.cotangent(0), context.input(1)};
-  if (context.inputs() > 2) inputs.push_back(context.input(2));
-  context.add(0, context.builder().append_one(kDropout, std::move(inputs), context.attributes()));
+  if (!context.wants(kX)) return;
+  std::vector<ValueId> inputs = {context.cotangent(0), context.input(kSeed)};
+  if (context.inputs() > kOffsets) inputs.push_back(context.input(kOffsets));
+  context.add(kX, context.builder().append_one(kDropout, std::move(inputs), context.attributes()));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/math.h"
-#include "ops/dropout/drop_limit.h"
+#include "ops/dropout/operands.h"
 #include "ops/memory.h"
 #include "ops/philox-inl.h"
 #include "ops/vector-inl.h"
@@ -25,7 +25,7 @@ void drop(const KernelArgs& args, uint64_t seed, int64_t first, int64_t begin, i
   const auto scale = static_cast<float>(1 / (1 - p));
   const uint32_t limit = drop_limit(p);
   const auto stream = static_cast<uint64_t>(args.attributes.integer("stream"));
-  const T* x = args.inputs[0].as<T>();
+  const T* x = args.inputs[dropout_op::kX].as<T>();
   T* y = args.outputs[0].as<T>();
   const auto step = static_cast<int64_t>(4 * hn::Lanes(Wide()));
   alignas(64) uint32_t bits[kPiece];
@@ -42,8 +42,8 @@ void drop(const KernelArgs& args, uint64_t seed, int64_t first, int64_t begin, i
 }
 
 void dropout(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
-  const int64_t seed = *args.inputs[1].as<int64_t>(), elems = x.elems();
+  const TensorView &x = args.inputs[dropout_op::kX], &y = args.outputs[0];
+  const int64_t seed = *args.inputs[dropout_op::kSeed].as<int64_t>(), elems = x.elems();
   if (seed < 0) {
     copy_tensor(x, y, *args.threads);
     return;

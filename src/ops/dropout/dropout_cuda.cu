@@ -3,7 +3,7 @@
 #include "backend/cuda/map.cuh"
 #include "backend/kernel.h"
 #include "base/random.h"
-#include "ops/dropout/drop_limit.h"
+#include "ops/dropout/operands.h"
 #include "ops/real.h"
 
 namespace spillway::ops {
@@ -39,11 +39,11 @@ struct Dropout {
 }  // namespace
 
 void dropout_cuda(const KernelArgs& args) {
-  const TensorView &x = args.inputs[0], &y = args.outputs[0];
+  const TensorView &x = args.inputs[dropout_op::kX], &y = args.outputs[0];
   const double p = args.attributes.real("p");
   with_real(x.dtype, [&]<typename T>(T*) {
     const Dropout<T> body{.x = x.as<T>(),
-                          .seed = args.inputs[1].as<int64_t>(),
+                          .seed = args.inputs[dropout_op::kSeed].as<int64_t>(),
                           .y = y.as<T>(),
                           .place = DropPlace(args),
                           .stream = static_cast<uint64_t>(args.attributes.integer("stream")),

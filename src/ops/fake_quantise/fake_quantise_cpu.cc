@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "base/math.h"
 #include "ops/fake_quantise/formats-inl.h"
 #include "ops/vector-inl.h"
 

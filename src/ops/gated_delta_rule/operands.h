@@ -40,7 +40,7 @@ struct DeltaSizes {
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t columns() const {
     return 2 * key_heads * key_dim + value_heads * value_dim;
   }
-  // Where the parts of a row of qkv begin.
+  // Return the elements at which the parts of a row of qkv begin.
   [[nodiscard]] SPILLWAY_EITHER_SIDE int64_t query_at(int64_t key_head) const {
     return (corrects ? 0 : value_heads * value_dim + key_heads * key_dim) + key_head * key_dim;
   }

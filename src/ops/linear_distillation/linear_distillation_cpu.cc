@@ -49,7 +49,6 @@ template <typename T>
 void distillation_gradient(float* model, const float* teacher, int64_t vocabulary, int32_t label,
                            const DistillationSums& sums, const DistillationFactors& factors, float scale,
                            const LogitCap& cap) {
-  const Floats d;
   const float inverse = factors.inverse_temperature, of_divergence = factors.divergence * inverse * scale,
               of_entropy = factors.cross_entropy * scale;
   const float at_label = (of_divergence * (std::exp(model[label] * inverse - sums.model) -

@@ -1,4 +1,4 @@
-// Where the rows of a tile lie in the whole matrix.
+// The place of a tile's rows in the whole matrix.
 #pragma once
 
 #include <algorithm>

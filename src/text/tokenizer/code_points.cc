@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/utf8.h"
 #include "text/tokenizer/unicode_tables.h"
@@ -22,8 +25,23 @@ constexpr std::array<std::pair<std::string_view, char>, 8> kLongNames = {{{"Lett
                                                                           {"Separator", 'Z'},
                                                                           {"Other", 'C'}}};
 
+// Returns kUnicodeCategories as numbers.
+const std::vector<uint32_t>& category_runs() {
+  static const std::vector<uint32_t> runs = [] {
+    std::vector<uint32_t> result;
+    const char *at = kUnicodeCategories.data(), *const end = at + kUnicodeCategories.size();
+    for (uint32_t run = 0; at < end; ++at) {  // a separator stands behind each
+      at = std::from_chars(at, end, run, 16).ptr;
+      result.push_back(run);
+    }
+    return result;
+  }();
+  return runs;
+}
+
 std::string_view category_name(char32_t c) {
-  const auto next = std::upper_bound(kCategoryRuns.begin(), kCategoryRuns.end(), static_cast<uint32_t>(c << 5 | 31));
+  const std::vector<uint32_t>& runs = category_runs();
+  const auto next = std::upper_bound(runs.begin(), runs.end(), static_cast<uint32_t>(c << 5 | 31));
   return kCategoryNames[*(next - 1) & 31];
 }
 
@@ -35,11 +53,12 @@ bool in_ranges(std::span<const CodePointRange> ranges, char32_t c) {
 
 template <typename Test>
 CodePointSet categories(const Test& belongs) {
+  const std::vector<uint32_t>& runs = category_runs();
   std::vector<CodePointRange> ranges;
-  for (size_t i = 0; i < kCategoryRuns.size(); ++i) {
-    if (!belongs(kCategoryNames[kCategoryRuns[i] & 31])) continue;
-    const char32_t last = i + 1 < kCategoryRuns.size() ? (kCategoryRuns[i + 1] >> 5) - 1 : kMaxCodePoint;
-    ranges.push_back({kCategoryRuns[i] >> 5, last});
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!belongs(kCategoryNames[runs[i] & 31])) continue;
+    const char32_t last = i + 1 < runs.size() ? (runs[i + 1] >> 5) - 1 : kMaxCodePoint;
+    ranges.push_back({runs[i] >> 5, last});
   }
   return CodePointSet(std::move(ranges));
 }

@@ -7,6 +7,14 @@
 
 #include "text/tokenizer/code_points.h"
 
+namespace spillway {
+
+// Runs of code points of one category, ascending: first << 5 | Category, in hexadecimal
+// (tokenizer/unicode_categories.txt).
+extern const std::string_view kUnicodeCategories;
+
+}  // namespace spillway
+
 namespace spillway::text {
 
 // A run of capitals: `delta` is added to every `step`-th code point of [first, last].
@@ -20,7 +28,6 @@ struct ScriptRange {
   CodePointRange range;
 };
 
-extern const std::array<uint32_t, 4099> kCategoryRuns;  // first code point << 5 | Category, ascending
 extern const std::array<CodePointRange, 7> kRegexWordExtra;
 extern const std::array<CodePointRange, 5> kWordExtra;
 extern const std::array<CodePointRange, 2> kNumericExtra;

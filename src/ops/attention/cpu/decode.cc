@@ -97,7 +97,7 @@ void for_rows(int64_t rows, const Function& f) {
 inline void cap_scores(float* scores, int64_t begin, int64_t end, float cap) {
   const ScoreMap scaled{.scale = 1, .cap = cap};
   map(
-      begin, end, [=](Vector score) HWY_ATTR { return score_of<true>(score, scaled); }, scores, scores);
+      begin, end, [=](Vector score) HWY_ATTR { return score_of<true>(score, scaled).v; }, scores, scores);
 }
 
 // Adds a tile of scores to the softmax of one row: turns them into weights relative to the largest score so far, and
@@ -151,7 +151,7 @@ void decode_heads(const DecodeSizes& sizes, const AttentionArgs& args, int64_t h
   std::fill(space.queries, space.queries + sizes.group * sizes.width, 0.0f);
   for (int64_t row = 0; row < sizes.group; ++row) {
     map(
-        0, sizes.head_size, [&args](Vector x) HWY_ATTR { return score_of<false>(x, args.scores); },
+        0, sizes.head_size, [&args](Vector x) HWY_ATTR { return score_of<false>(x, args.scores).v; },
         space.queries + row * sizes.width, q + row * sizes.head_size);
     const SoftmaxState start = args.sinks.start(head + row);
     space.largest[row] = start.maximum;
@@ -176,7 +176,7 @@ void decode_heads(const DecodeSizes& sizes, const AttentionArgs& args, int64_t h
 template <typename T>
 void decode_all(const KernelArgs& kernel, const AttentionArgs& args) {
   const DecodeSizes sizes(args);
-  const auto [first, own] = args.cache;
+  const int32_t *const first = args.cache.first, *const own = args.cache.own;
   const auto *q = static_cast<const T*>(args.q), *k = static_cast<const T*>(args.k), *v = static_cast<const T*>(args.v);
   auto* const o = static_cast<T*>(args.o);
   const int64_t rows = kernel.inputs[attention_op::kKey].shape[0];

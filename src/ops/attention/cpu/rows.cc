@@ -97,14 +97,14 @@ ScoreMap cap_scores(float* scores, const RowSpan& span, const ScoreMap& map) {
   const Tag d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t i = span.begin; i < span.end; i += lanes)
-    hn::StoreU(score_of<true>(hn::LoadU(d, scores + i), map), d, scores + i);
+    hn::StoreU(score_of<true>(hn::LoadU(d, scores + i), map).v, d, scores + i);
   return {.scale = 1, .cap = map.cap};
 }
 
 // Returns the slope of scores over their products; of hidden ones, which are infinite, any number.
 template <bool kCapped>
 HWY_INLINE Vector finite_slope_of(Vector score, const ScoreMap& map) {
-  return slope_of<kCapped>(kCapped ? hn::Max(score, hn::Set(Tag(), -map.cap)) : score, map);
+  return slope_of<kCapped>(kCapped ? hn::Max(score, hn::Set(Tag(), -map.cap)) : score, map).v;
 }
 
 template <typename T>

@@ -1,4 +1,4 @@
-// Decides which random numbers drop an element: the same on the CPU and on GPUs.
+// The operands of dropout, and what decides which random numbers drop an element: the same on the CPU and on GPUs.
 #pragma once
 
 #include <cmath>
@@ -9,20 +9,25 @@
 
 namespace spillway::ops {
 
+namespace dropout_op {
+// The offsets may be absent.
+enum Input : int { kX, kSeed, kOffsets };
+}  // namespace dropout_op
+
 // Returns the limit for which bits >> 8 < limit is the same as uniform_float(bits) < p, in integers.
 [[nodiscard]] inline uint32_t drop_limit(double p) {
   return static_cast<uint32_t>(std::ceil(double{static_cast<float>(p)} * 0x1p24));
 }
 
-// Where x begins in its stream.
+// The place in its stream at which x begins.
 struct DropPlace {
   const int32_t* offsets = nullptr;  // null: at the stream's beginning
   int64_t width = 0;                 // elements of a row
   int64_t before = 0;                // elements of the tiles before this one
 
   explicit DropPlace(const KernelArgs& args) {
-    const TensorView& x = args.inputs[0];
-    if (args.inputs.size() > 2) offsets = args.inputs[2].as<int32_t>();
+    const TensorView& x = args.inputs[dropout_op::kX];
+    if (args.inputs.size() > dropout_op::kOffsets) offsets = args.inputs[dropout_op::kOffsets].as<int32_t>();
     if (x.shape[0] > 0) width = x.elems() / x.shape[0];
     before = args.attributes.integer_or("tile", 0) * x.elems();
   }

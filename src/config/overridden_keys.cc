@@ -1,4 +1,4 @@
-#include "config/other_words.h"
+#include "config/overridden_keys.h"
 
 #include <algorithm>
 #include <string_view>
@@ -6,14 +6,14 @@
 namespace spillway::config {
 namespace {
 
-struct Question {
+struct Alternatives {
   std::vector<std::string_view> keys;
   bool wins_off = false;  // a value that is off contradicts the others, too
 };
 
-// Keys of one question, of which a config answers one.
-const std::vector<Question>& questions() {
-  static const std::vector<Question> kQuestions = {
+// The keys of which a config gives one.
+const std::vector<Alternatives>& all_alternatives() {
+  static const std::vector<Alternatives> kAll = {
       {{"eval_steps", "evals_per_epoch"}},
       {{"save_steps", "saves_per_epoch"}},
       {{"warmup_steps", "warmup_ratio"}, true},
@@ -43,7 +43,7 @@ const std::vector<Question>& questions() {
       {{"adam_beta2", "betas"}},
       {{"train_on_inputs", "completion_only_loss"}, true},
   };
-  return kQuestions;
+  return kAll;
 }
 
 struct Strategy {
@@ -92,10 +92,10 @@ void drop_tracker(std::vector<Setting>& settings, std::string_view use) {
 }
 
 void drop_others(std::vector<Setting>& settings, const Setting& said) {
-  for (const Question& question : questions()) {
-    const auto& keys = question.keys;
+  for (const Alternatives& alternatives : all_alternatives()) {
+    const auto& keys = alternatives.keys;
     if (std::find(keys.begin(), keys.end(), said.key->name) == keys.end()) continue;
-    if (is_off(said.value) && !question.wins_off) continue;
+    if (is_off(said.value) && !alternatives.wins_off) continue;
     for (const std::string_view key : keys) {
       if (key == said.key->name) continue;
       if (key == "max_memory") {
@@ -140,7 +140,7 @@ void keep_length_rules(std::vector<Setting>& settings, const Setting& said) {
 
 }  // namespace
 
-void drop_other_words(std::vector<Setting>& settings, std::span<const Setting> said) {
+void drop_overridden(std::vector<Setting>& settings, std::span<const Setting> said) {
   for (const Setting& one : said) {
     if (one.value.is_null()) continue;
     drop_others(settings, one);

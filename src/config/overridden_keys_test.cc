@@ -1,6 +1,5 @@
-// Two keys that settle one question in other words: refused where a file has both and they differ; the command line
-// wins.
-#include "config/other_words.h"
+// Two keys that set the same value: refused where a file has both and they differ; the command line overrides.
+#include "config/overridden_keys.h"
 
 #include <doctest/doctest.h>
 
