@@ -14,9 +14,9 @@
 #include "io/gguf.h"
 #include "model/adapter.h"
 #include "model/gguf/export.h"
-#include "model/gguf/testing/family_goldens.h"
 #include "model/model.h"
 #include "model/parameters.h"
+#include "tests/support/gguf_family_goldens.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

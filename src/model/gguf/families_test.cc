@@ -17,10 +17,10 @@
 #include "io/safetensors.h"
 #include "model/gguf/export.h"
 #include "model/gguf/import.h"
-#include "model/gguf/testing/family_goldens.h"
 #include "model/model.h"
 #include "model/parameters.h"
 #include "model/weights.h"
+#include "tests/support/gguf_family_goldens.h"
 
 namespace fs = std::filesystem;
 using namespace spillway;

@@ -20,13 +20,14 @@
 #include "io/gguf.h"
 #include "io/safetensors_writer.h"
 #include "model/gguf/export.h"
+#include "tests/support/source_folder.h"
 
 namespace spillway::testing {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-inline const fs::path kExportGoldens = fs::path(SPILLWAY_SOURCE_DIR) / "tests" / "golden" / "export";
+inline const fs::path kExportGoldens = source_folder() / "tests" / "golden" / "export";
 
 inline const json& family_goldens() {
   static const json families = json::parse(read_file(kExportGoldens / "families.json", 1 << 20));
@@ -34,7 +35,7 @@ inline const json& family_goldens() {
 }
 
 // The numbers that the goldens' script gives a tensor, by its name.
-std::vector<float> values_of(const std::string& name, const std::vector<int64_t>& shape) {
+inline std::vector<float> values_of(const std::string& name, const std::vector<int64_t>& shape) {
   uint32_t seed = 0;
   for (const char byte : name) seed = seed * 31 + static_cast<unsigned char>(byte);
   int64_t elems = 1;
