@@ -171,7 +171,7 @@ TEST_CASE("a model that begins with fresh weights has transformers' numbers, and
     for (const auto& [weight, values] : fresh) {
       CAPTURE(weight);
       if (weight.find("norm") != std::string::npos) {
-        CHECK(std::all_of(values.begin(), values.end(), [&](double value) { return value == norm; }));
+        CHECK(std::all_of(values.begin(), values.end(), [norm = norm](double value) { return value == norm; }));
         continue;
       }
       if (weight.ends_with(".bias")) {

@@ -182,12 +182,11 @@ TEST_CASE("a model whose layers have states shares whole prompts, and gives each
     join(100, 0, 4);
     fixture.decoder().read_prompts(3);
     while (fixture.answers[first].size() < 4) fixture.step(1);
-    for (const auto& [name, prompt] : joined)
-      CHECK(fixture.answers[name] == [&] {
-        std::vector<int32_t> expected = fixture.alone(prompt);
-        expected.resize(4);
-        return expected;
-      }());
+    for (const auto& [name, prompt] : joined) {
+      std::vector<int32_t> expected = fixture.alone(prompt);
+      expected.resize(4);
+      CHECK(fixture.answers[name] == expected);
+    }
     // Another prompt in the place of one that has decoded, whose state has gone on.
     Prompt longer = joined[first];
     longer.ids.insert(longer.ids.end(), fixture.answers[first].begin(), fixture.answers[first].end());

@@ -170,7 +170,7 @@ TEST_CASE("a Gemma 4's vocabulary has the merges that its file lists, and no spa
                     {});
   writer.commit();
   const GgufTokenizerFiles files = convert_gguf_tokenizer(GgufFile(file));
-  CHECK(files.tokenizer["model"]["merges"] == nlohmann::json{"▁ a", "a b"});
+  CHECK(files.tokenizer["model"]["merges"] == nlohmann::ordered_json{"▁ a", "a b"});
   CHECK(files.tokenizer["normalizer"]["type"] == "Replace");
   CHECK(files.tokenizer["post_processor"]["single"][0]["SpecialToken"]["id"] == "<bos>");
 }

@@ -122,7 +122,7 @@ TEST_CASE("quantising gives the codes and the scales of the library") {
                                      {"fp4_64", {WeightCoding::kFp4, 64, false}},
                                      {"fp4_128_bf16", {WeightCoding::kFp4, 128, false}}}) {
     CAPTURE(name);
-    const auto part = [&](const char* which) { return fmt::format("{}.{}", name, which); };
+    const auto part = [name = name](const char* which) { return fmt::format("{}.{}", name, which); };
     const std::vector<float> x = read_floats(vectors, part("x"));
     std::vector<uint8_t> wanted = read_codes<uint8_t>(vectors, part("codes"), DType::kU8);
     if (format.coding == WeightCoding::kFp4) {  // the library writes either zero
