@@ -69,7 +69,8 @@ ADDITIONS = [
         "model/decoder/selective_scan. ops/selective_scan/",
         """model/decoder/append_layer.cc model/decoder/append_layer.h model/decoder/decoder.cc
         model/decoder/gguf_check.cc model/decoder/gguf_states.cc model/decoder/gguf_weight_list.h
-        model/decoder/layer.cc model/decoder/layer.h""",
+        model/decoder/layer.cc model/decoder/layer.h ops/shared_states/shared_states.cc
+        ops/shared_states/shared_states.h""",
         "model/decoder/jamba.cc model/decoder/state_space_config.cc model/decoder/state_space_config.h",
     ),
     Addition("key", "add-a-key.md", "num_generations_eval", "", "config/keys/completions.def", "train/online/rollout_feed.cc"),
