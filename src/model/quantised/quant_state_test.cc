@@ -171,8 +171,9 @@ TEST_CASE("the blocks of FP8 are read as the hub's folders say them") {
   CHECK(quantisation_error(changed(kGlm, "format", "pack-quantized")).find("pack-quantized") != std::string::npos);
   CHECK(quantisation_error(changed(kGlm, "config_groups", nlohmann::json::object())) != "");
   CHECK(quantisation_error(weights("symmetric", false)).find("symmetric") != std::string::npos);
-  CHECK(quantisation_error(changed(kGlm, "transform_config", {{"config_groups", {{"u", 1}}}})).find("transform_config") !=
-        std::string::npos);
+  CHECK(
+      quantisation_error(changed(kGlm, "transform_config", {{"config_groups", {{"u", 1}}}})).find("transform_config") !=
+      std::string::npos);
   CHECK(quantisation_error(changed(kGlm, "sparsity_config", {{"format", "sparse-24-bitmask"}})).find("sparse-24") !=
         std::string::npos);
   CHECK(format_of(changed(kGlm, "sparsity_config", {{"format", "dense"}}).c_str()) == fp8_format(1, 0));

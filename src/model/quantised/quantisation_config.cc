@@ -28,8 +28,7 @@ void check_method(const JsonField& json) {
   const JsonField method = json["quant_method"];
   const bool is_unnamed = method.is_null() && (json.has("load_in_4bit") || json.has("load_in_8bit"));
   if (is_unnamed || method.string_or("") == kMethod) return;
-  throw method.bad("bitsandbytes, mxfp4, fp8 or compressed-tensors",
-                   kUnquantised);
+  throw method.bad("bitsandbytes, mxfp4, fp8 or compressed-tensors", kUnquantised);
 }
 
 constexpr int64_t kMaxBlock = int64_t{1} << 20;
@@ -69,8 +68,7 @@ QuantisedFormat fp8_group(const JsonField& weights) {
 
 QuantisationConfig parse_compressed_tensors(const JsonField& json) {
   if (json["format"].string_or("") != "float-quantized") {
-    throw json["format"].bad("float-quantized of quant_method compressed-tensors",
-                             kUnquantised);
+    throw json["format"].bad("float-quantized of quant_method compressed-tensors", kUnquantised);
   }
   // Weights that are rotated or thinned out are others than their codes say.
   if (json["transform_config"].is_in_use()) throw json["transform_config"].bad("none", kUnquantised);
