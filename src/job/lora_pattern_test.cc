@@ -45,3 +45,11 @@ TEST_CASE("a pattern matches whole paths of linear layers, as PEFT's fullmatch d
   CHECK_THROWS_AS((void)matching("(a"), InputError);
   CHECK_THROWS_AS(config::check_module_pattern("[", "lora_target_modules"), InputError);
 }
+
+TEST_CASE("a pattern that matches the embedding or the head as well is refused, where PEFT would give them factors") {
+  for (const char* one : {R"(.*lm_head|.*q_proj)", R"(.*embed_tokens|.*q_proj)", ".*"}) {
+    CAPTURE(one);
+    CHECK_THROWS_WITH_AS((void)matching(one), doctest::Contains(" as well; narrow it"), InputError);
+  }
+  CHECK(matching(R"((?!.*lm_head).*_proj)").size() == 14);
+}
