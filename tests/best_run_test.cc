@@ -105,6 +105,22 @@ TEST_CASE("a run ends with the weights of the best checkpoint, which save_total_
   CHECK(card.find(fmt::format("| weights | of step {} |", best)) != std::string::npos);
 }
 
+TEST_CASE("a run that goes on in another folder ends with the best checkpoint of the one that it comes from") {
+  const TinyJob job;
+  const std::vector<std::string> best = kOverfits + std::vector<std::string>{"--load_best_model_at_end", "true"};
+  const Finished whole = run_spillway(job.train("whole", best + std::vector<std::string>{"--save_total_limit", "40"}));
+  CAPTURE(whole.err);
+  REQUIRE(whole.status == 0);
+  const std::string from = (job.output("whole") / "checkpoint-20").string();
+  const Finished more =
+      run_spillway(job.train("more", best + std::vector<std::string>{"--resume_from_checkpoint", from}));
+  CAPTURE(more.err);
+  REQUIRE(more.status == 0);
+  REQUIRE(best_step(evaluations(job.output("whole")), 4) <= 20);  // or the test says nothing
+  CAPTURE(whole.err);
+  CHECK(job.adapter("more") == job.adapter("whole"));
+}
+
 TEST_CASE("checkpoints of models alone give the best weights back, and no run goes on from one") {
   const TinyJob job;
   const auto run = [&](const std::string& name, const std::vector<std::string>& more) {

@@ -182,8 +182,9 @@ class Trainer {
   std::optional<LayerDraws> draws_;  // of a job that trains drawn layers
   bool has_drawn_ = false;           // in this process
   std::optional<CheckpointRecord> from_;
-  std::unique_ptr<StepFeed> feed_;  // while it runs
-  HeldGroup group_;                 // that a run of the plan trains on
+  std::filesystem::path earlier_output_;  // the folder of that checkpoint and those before it; empty without
+  std::unique_ptr<StepFeed> feed_;        // while it runs
+  HeldGroup group_;                       // that a run of the plan trains on
   MetricSums sums_;
   std::string not_finite_;  // where the first loss of this process that is not finite has become so
   std::vector<Metric> metrics_;

@@ -91,6 +91,7 @@ void Trainer::load_checkpoint() {
   } else {
     log_info("going on from {} (step {} of {})", from_->folder.string(), position_.step, length_.total_steps);
   }
+  earlier_output_ = from_->folder.parent_path();
   from_.reset();
 }
 

@@ -100,7 +100,9 @@ void Trainer::load_best(TrainingOutcome& outcome) {
   const int64_t step = stopping_.step_to_load(position_.step);
   if (step == 0) return;
   const std::string metric = stopping_.state().metric;
-  const std::optional<CheckpointRecord> record = find_checkpoint(job_.config.output.output_dir, position_.run, step);
+  std::optional<CheckpointRecord> record = find_checkpoint(job_.config.output.output_dir, position_.run, step);
+  // A run that goes on in another folder has those of before in the one that it comes from.
+  if (!record && !earlier_output_.empty()) record = find_checkpoint(earlier_output_, position_.run, step);
   if (!record) {
     log_warning("the checkpoint of step {}, with the best {}, is not there any more; the last weights stay", step,
                 metric);
