@@ -65,6 +65,15 @@ const std::vector<YamlNode::Entry>& map_entries(const YamlNode& node, const KeyP
   return node.entries;
 }
 
+// Returns "[a, b]" of the texts or numbers that `item` makes; empty for none.
+template <typename T, typename Item>
+std::string listed(const std::vector<T>& values, const Item& item) {
+  if (values.empty()) return "";
+  std::vector<std::string> items;
+  for (const T& value : values) items.push_back(fmt::format("{}", item(value)));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
 }  // namespace
 
 std::span<const Word<AutoBool>> words_of(AutoBool) { return kAutoBools; }
@@ -255,6 +264,25 @@ std::string print_value(double value) { return fmt::format("{}", value); }
 std::string print_value(const std::string& value) { return value; }
 std::string print_value(const std::vector<std::string>& value) {
   return value.empty() ? "" : fmt::format("[{}]", fmt::join(value, ", "));
+}
+std::string print_value(const std::vector<int64_t>& value) {
+  return listed(value, [](int64_t one) { return one; });
+}
+std::string print_value(const std::vector<double>& value) {
+  return listed(value, [](double one) { return one; });
+}
+std::string print_value(const std::vector<PatternNumber>& value) {
+  return listed(value, [](const PatternNumber& one) { return fmt::format("{}: {}", one.pattern, one.number); });
+}
+std::string print_value(const std::vector<LrGroup>& value) {
+  return listed(
+      value, [](const LrGroup& one) { return fmt::format("{} {}: {}", one.name, print_value(one.modules), one.lr); });
+}
+std::string print_value(const OptimArgs& value) {
+  return listed(value.items, [](const OptimArg& one) { return fmt::format("{}: {}", one.name, one.value); });
+}
+std::string print_value(const SchedulerArgs& value) {
+  return listed(value.items, [](const SchedulerArg& one) { return fmt::format("{}: {}", one.name, one.text); });
 }
 
 }  // namespace spillway::config

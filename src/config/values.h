@@ -149,11 +149,18 @@ void read_value(const YamlNode& node, const KeyPlace& place, const Range& range,
 [[nodiscard]] std::string print_value(const TargetModules& value);
 [[nodiscard]] std::string print_value(const LoraInit& value);
 [[nodiscard]] std::string print_value(const SelectiveCheckpointing& value);
+[[nodiscard]] std::string print_value(const std::vector<int64_t>& value);
+[[nodiscard]] std::string print_value(const std::vector<double>& value);
+[[nodiscard]] std::string print_value(const std::vector<PatternNumber>& value);
+[[nodiscard]] std::string print_value(const std::vector<LrGroup>& value);
+[[nodiscard]] std::string print_value(const OptimArgs& value);
+[[nodiscard]] std::string print_value(const SchedulerArgs& value);
+[[nodiscard]] inline std::string print_value(const ConfigOverrides& value) { return value.json; }
+[[nodiscard]] inline std::string print_value(const data::TemplateVariables& value) { return value.json; }
 template <typename T, typename... Others>
 concept OneOf = (std::is_same_v<T, Others> || ...);
 // These have no short form.
-template <
-    OneOf<DatasetType, data::TemplateVariables, ConfigOverrides, MaxMemory, ForeignSection, OptimArgs, SchedulerArgs> T>
+template <OneOf<DatasetType, MaxMemory, ForeignSection> T>
 [[nodiscard]] std::string print_value(const T&) {
   return "";
 }

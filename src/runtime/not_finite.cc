@@ -24,12 +24,12 @@ class WatchingLanes final : public LaneRunner {
       loaded_.execute(i);
       if (loaded_.is_asynchronous(instruction.lane)) loaded_.memory().device_queue(instruction.lane).finish();
       if (instruction.kind != Instruction::Kind::kRun) continue;
-      for (const TensorView& output : loaded_.outputs(i)) look_at(output, instruction);
+      for (const TensorView& output : loaded_.outputs(i)) look_at(output, instruction, i);
     }
   }
 
  private:
-  void look_at(const TensorView& output, const Instruction& instruction) {
+  void look_at(const TensorView& output, const Instruction& instruction, int32_t number) {
     if (output.dtype != DType::kF32 && output.dtype != DType::kBF16) return;
     const void* numbers = output.data;
     if (loaded_.is_asynchronous(instruction.lane)) {
@@ -40,17 +40,17 @@ class WatchingLanes final : public LaneRunner {
       numbers = copy_.data();
     }
     const auto note_all = [&](auto typed) {
-      for (const auto number : typed) note(to_float(number), instruction.op);
+      for (const auto value : typed) note(to_float(value), {number, instruction.op});
     };
     const auto count = static_cast<size_t>(output.elems());
     output.dtype == DType::kF32 ? note_all(std::span(static_cast<const float*>(numbers), count))
                                 : note_all(std::span(static_cast<const bf16*>(numbers), count));
   }
 
-  void note(float number, OpId op) {
+  void note(float number, const NotFinite::Place& place) {
     if (std::isfinite(number)) return;
-    std::optional<OpId>& first = std::isnan(number) ? found_.nan : found_.infinity;
-    if (!first) first = op;
+    std::optional<NotFinite::Place>& first = std::isnan(number) ? found_.nan : found_.infinity;
+    if (!first) first = place;
   }
 
   LoadedProgram& loaded_;
@@ -62,8 +62,8 @@ class WatchingLanes final : public LaneRunner {
 
 std::string NotFinite::text(const Graph& graph) const {
   if (!nan && !infinity) return "";
-  const bool is_nan = nan && (!infinity || *nan <= *infinity);
-  const Operation& op = graph.op(is_nan ? *nan : *infinity);
+  const bool is_nan = nan && (!infinity || nan->instruction <= infinity->instruction);
+  const Operation& op = graph.op(is_nan ? nan->op : infinity->op);
   const std::string place = op.block == kNone ? "" : " in " + nth(graph.blocks, op.block).name;
   return fmt::format("{} from {}{}", is_nan ? "NaN" : "infinity", op.def->name, place);
 }

@@ -11,7 +11,11 @@ namespace spillway {
 
 // The first operations of a section, in the order of the program, that write NaN and infinity.
 struct NotFinite {
-  std::optional<OpId> nan, infinity;
+  struct Place {
+    int32_t instruction = 0;
+    OpId op = kNone;
+  };
+  std::optional<Place> nan, infinity;
 
   // Returns "NaN from softmax in layer 3"; empty where all numbers are finite.
   [[nodiscard]] std::string text(const Graph& graph) const;

@@ -36,6 +36,17 @@ std::string collectives_checksum(const PlannedJob& planned) {
   return sum.text();
 }
 
+// Returns a checksum of the names and types of all weights that a job trains.
+std::string trained_checksum(const Graph& graph) {
+  Checksum sum;
+  for (const Value& value : graph.values) {
+    if (value.kind != ValueKind::kTrainableWeight) continue;
+    const std::string text = fmt::format("{} {}\n", value.name, to_string(value.type));
+    sum.add(std::as_bytes(std::span(text)));
+  }
+  return sum.text();
+}
+
 }  // namespace
 
 // Runs the forward pass of the group that was taken, and returns what its micro-batches contribute, each as a text.
@@ -113,6 +124,7 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
   facts["datasets"] = fmt::format("{} rows {}{}", position_.rows, position_.rows_checksum, position_.stream_identity);
   facts["base_model"] = base_checksum(position_.base);
   const PlanContext& plan = session_.planned().context;
+  facts["trained weights"] = trained_checksum(session_.training().graph);
   facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
   facts["gradient_reduction"] = fmt::format("hosts of {} ranks", job_.config.ranks.together);
   if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)

@@ -10,7 +10,7 @@ namespace spillway {
 namespace {
 
 bool may_differ(const config::ConfigKey& key) {
-  constexpr std::string_view kOfRank[] = {"device", "num_processes", "num_gpus", "hub_token"};
+  constexpr std::string_view kOfRank[] = {"device", "num_processes", "num_gpus", "hub_token", "gpu_memory_limit"};
   return key.is_path || key.name.starts_with("memory.") ||
          std::find(std::begin(kOfRank), std::end(kOfRank), key.name) != std::end(kOfRank);
 }
