@@ -94,6 +94,17 @@ TEST_CASE("a chat forgets what it is told to, and the system's message is its us
   CHECK(json::parse(room.read("chat.json")) == messages);
 }
 
+TEST_CASE("generate warns of positions behind those that the model was made for") {
+  const Room room(32);
+  for (const auto& [tokens, warns] : {std::pair{"8", false}, {"40", true}}) {
+    CAPTURE(tokens);
+    const Finished run = run_spillway({"generate", "model", "--prompt", "hello", "--max-new-tokens", tokens, "--json"});
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    CHECK((run.err.find("beyond max_position_embeddings, 32") != std::string::npos) == warns);
+  }
+}
+
 TEST_CASE("what is wrong in a chat is said, and the chat goes on") {
   const Room room;
   room.write("mine.json", "mine");

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/json_field.h"
+#include "base/log.h"
 #include "cli/chat_prompt.h"
 #include "cli/checked_text.h"
 #include "cli/command_line.h"
@@ -130,6 +131,18 @@ void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, c
   fmt::print("{}\n", decoder.finish());
 }
 
+// Warns of a prompt that reaches positions behind those that the model was made for, as transformers does.
+void warn_of_context(std::span<const infer::Prompt> prompts, int64_t context) {
+  for (const infer::Prompt& prompt : prompts) {
+    if (context <= 0 || prompt.sequence_tokens() <= context) continue;
+    log_warning(
+        "a prompt of {} tokens and --max-new-tokens {} are beyond max_position_embeddings, {}: no position behind "
+        "that was trained",
+        prompt.ids.size(), prompt.sampling.max_new_tokens, context);
+    return;
+  }
+}
+
 }  // namespace
 
 int cmd_generate(std::span<const std::string> args) {
@@ -174,6 +187,7 @@ int cmd_generate(std::span<const std::string> args) {
   infer::Generator& generator = loaded.generator();
   for (const infer::Prompt& prompt : prompts)
     text::check_token_ids(prompt.ids, generator.text().vocab_size, options.model.model);
+  warn_of_context(prompts, generator.text().max_position_embeddings);
   if (options.json || options.json_lines) {
     print_json(options, tokenizer, generator, prompts, std::move(grammar));
   } else {
