@@ -191,9 +191,21 @@ std::vector<std::string> data_warnings(std::string_view key, const std::vector<d
   warn_of_preferences(key, options.objective, read.rows, warnings);
   const bool all_mask = std::all_of(datasets.begin(), datasets.end(),
                                     [&](const auto& dataset) { return masks_prompts(dataset, options); });
-  if (options.objective != data::Objective::kText || !all_mask || !read.rows.has_labels()) return warnings;
+  // Types of conversations learn no more than what their turns say.
+  const bool are_untyped = std::all_of(datasets.begin(), datasets.end(), [](const auto& dataset) {
+    return dataset.type.name.empty() && !dataset.type.is_user_defined();
+  });
+  const bool learns_prompts = are_untyped && (options.train_on_inputs || options.completion_only_loss == false);
+  if (options.objective != data::Objective::kText || !read.rows.has_labels()) return warnings;
+  if (!all_mask && !learns_prompts) return warnings;
   const double share = share_of_targets(read.rows);
-  if (share > kMaxTargets) {
+  if (learns_prompts && share < kMaxTargets) {
+    warnings.push_back(fmt::format(
+        "{}: {:.0f}% of the tokens are targets though {} asks for prompts, too: rows of ids with labels "
+        "keep theirs; make them anew, or remove the key",
+        key, 100 * share, options.train_on_inputs ? "train_on_inputs: true" : "completion_only_loss: false"));
+  }
+  if (all_mask && !learns_prompts && share > kMaxTargets) {
     warnings.push_back(fmt::format("{}: {:.0f}% of the tokens are targets though prompts are masked; {}", key,
                                    100 * share, masking_remedy(datasets, options)));
   }

@@ -15,7 +15,8 @@ namespace spillway::train {
 // - if over a tenth are truncated;
 // - if a chat template leaves parts of conversations out;
 // - if the end of an answer is a target in no row (of `datasets`);
-// - if the config masks prompts and yet over 95% of the tokens are targets (of up to 4096 rows, evenly spread).
+// - if the config masks prompts and yet over 95% of the tokens are targets (of up to 4096 rows, evenly spread), or asks
+//   for prompts, of rows without a type, and yet fewer are.
 //
 // Any thread may call it.
 [[nodiscard]] std::vector<std::string> data_warnings(std::string_view key,

@@ -149,6 +149,17 @@ TEST_CASE("targets everywhere are a warning where the config masks prompts, and 
   CHECK(count(of_type("chat_template"), 0) == 0);
 }
 
+TEST_CASE("masked tokens are a warning where the config asks to learn prompts, too") {
+  data::RowOptions options{.train_on_inputs = true};
+  const auto said = [&] { return data_warnings("datasets", of_type(""), options, rows_of(4)); };
+  CHECK(has(said().front(), "67% of the tokens are targets though train_on_inputs: true asks for prompts, too"));
+  options = {.completion_only_loss = false};
+  CHECK(has(said().front(), "though completion_only_loss: false asks for prompts, too"));
+  CHECK(data_warnings("datasets", of_type("chat_template"), options, rows_of(4)).empty());
+  options = {};
+  CHECK(said().empty());
+}
+
 TEST_CASE("where in no row the end of an answer is a target is one warning with its remedy") {
   data::RowOptions options;
   data::Dataset read = rows_of(5);
