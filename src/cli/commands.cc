@@ -128,19 +128,19 @@ int dispatch_with_named_errors(std::span<const std::string> args) {
   }
 }
 
-// Says an error; on a rank that trains and could not join the others, with its name. What has kept it from that is most
+// Says an error; on a rank that could not join the others, with its name. What has kept it from that is most
 // often wrong on all ranks: rank 0 says it, and the launcher ends the others (Open MPI's a second later) before they
 // do.
-void say_error(std::string_view message, bool trains) {
+void say_error(std::string_view message) {
   constexpr auto kForLauncher = std::chrono::seconds(3);
-  const int rank = !trains || has_joined_ranks() ? 0 : launched_rank();
+  const int rank = has_joined_ranks() ? 0 : launched_rank();
   if (rank > 0) std::this_thread::sleep_for(kForLauncher);
   log_line(message_of_rank(rank, host_name(), message));
 }
 
 // As one of several ranks it ends the job, unless all ranks have come to their end together.
-int end_with(std::string_view message, int status, bool trains) {
-  say_error(message, trains);
+int fail(std::string_view message, int status) {
+  say_error(message);
   end_ranks(status);
   return status;
 }
@@ -158,8 +158,6 @@ HelpPage help_of(const Command& command) {
 }
 
 int run_command_line(std::span<const std::string> args) {
-  const bool trains = !args.empty() && args.front() == "train";
-  const auto fail = [trains](std::string_view message, int status) { return end_with(message, status, trains); };
   try {
     const int status = dispatch_with_named_errors(args);
     flush_results();
