@@ -131,7 +131,7 @@ void print_text(const text::Tokenizer& tokenizer, infer::Generator& generator, c
   fmt::print("{}\n", decoder.finish());
 }
 
-// Warns of a prompt that reaches positions behind those that the model was made for, as transformers does.
+// Warns of a prompt that reaches positions behind those that the model was made for.
 void warn_of_context(std::span<const infer::Prompt> prompts, int64_t context) {
   for (const infer::Prompt& prompt : prompts) {
     if (context <= 0 || prompt.sequence_tokens() <= context) continue;

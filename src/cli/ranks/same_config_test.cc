@@ -15,7 +15,9 @@ nlohmann::ordered_json alike(const std::string& more) {
       "base_model: m\noutput_dir: o\nadapter: lora\nlora_target_linear: true\n"
       "datasets: [{path: d.jsonl, type: alpaca}]\n" +
       more;
-  return keys_alike(config::check_config(text, "c.yml", {}, config::ConfigUse::kTrain).keys);
+  const config::LoadedConfig loaded = config::check_config(text, "c.yml", {}, config::ConfigUse::kTrain);
+  CHECK(loaded.verdicts.first_problem() == "");  // or a default would be compared
+  return keys_alike(loaded.keys);
 }
 
 }  // namespace
