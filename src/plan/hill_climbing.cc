@@ -58,7 +58,7 @@ bool PlanSearch::change_one_home(const Choices& start) {
 void PlanSearch::change_blocks() {
   // Scheduling takes time with the number of operations; if it is small, most pairs of blocks have their turn.
   constexpr int64_t kStepsToSchedule = 100'000, kSquaresToSchedule = 10'000'000;
-  const int64_t ops = std::ssize(builder_.graph().ops) + 1;
+  const int64_t ops = builder_.scheduling_work() + 1;
   trials_ = kStepsToSchedule / ops + kSquaresToSchedule / (ops * ops);
   while (trials_ > 0) {
     const Choices start = found_ ? best_.choices : nearest_;

@@ -104,6 +104,7 @@ class TwoEnded {
     gaps_ = {{0, height}};
     auto dead = deaths_.begin();
     for (size_t i = 0; i < items_.size(); ++i) {
+      placed_count_ = static_cast<int64_t>(i);
       const Item& item = items_[i];
       for (; dead->time <= item.begin; ++dead) release(nth(places_, dead->item), dead->size);
       const std::optional<int64_t> offset = item.steps() > short_steps ? take_lowest(item) : take_highest(item);
@@ -114,6 +115,9 @@ class TwoEnded {
     for (size_t i = 0; i < items_.size(); ++i) offsets[items_[i].interval()] = places_[i];
     return offsets;
   }
+
+  // Returns how many items the last run placed before one did not fit.
+  [[nodiscard]] int64_t placed_count() const { return placed_count_; }
 
   [[nodiscard]] int64_t count_long(int32_t short_steps) const {
     return std::count_if(items_.begin(), items_.end(), [&](const Item& item) { return item.steps() > short_steps; });
@@ -190,12 +194,15 @@ class TwoEnded {
   std::vector<Death> deaths_;    // of items_, by time
   std::vector<int64_t> places_;  // by item: its offset in this run
   std::vector<Gap> gaps_;        // in order of offset
+  int64_t placed_count_ = 0;
 };
 
 // Returns the lowest packing among a few heights a little above the bound that works.
 std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
   constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 1, 48, 128};
+  // Items of runs that failed, after which only the bound that placed most of them last goes on to greater heights.
+  constexpr int64_t kWork = 500'000;
   TwoEnded packer(intervals);
   // Bounds with the same number of intervals above them give the same result.
   std::vector<int32_t> bounds;
@@ -206,14 +213,19 @@ std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64
     counts.push_back(count);
     bounds.push_back(short_steps);
   }
+  int64_t work = 0;
   for (const int64_t share : kShares) {
     const int64_t height = share == 0 ? bound : bound + align_up(bound / share, kArenaAlignment);
+    std::vector<int64_t> placed;
     for (const int32_t short_steps : bounds) {
       if (auto offsets = packer.run(height, short_steps)) {
         const int64_t top = top_of(intervals, *offsets);
         return Packing{std::move(*offsets), top, bound};
       }
+      placed.push_back(packer.placed_count());
+      work += placed.back();
     }
+    if (work > kWork) bounds = {nth(bounds, std::max_element(placed.begin(), placed.end()) - placed.begin())};
   }
   return std::nullopt;
 }

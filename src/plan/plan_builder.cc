@@ -94,6 +94,10 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles ow
     if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
     nth(facts_.ops, id).workspace_bytes = workspace;
   }
+  const auto is_of_expert = [&](const ValueFacts& value) {
+    return value.persistent && value.group != kNone && nth(graph.groups, value.group).part == kExpertPart;
+  };
+  scheduling_work_ = std::ssize(graph.ops) + std::count_if(facts_.values.begin(), facts_.values.end(), is_of_expert);
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {

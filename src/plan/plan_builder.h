@@ -39,6 +39,8 @@ class PlanBuilder {
   // lane, or that of the compute lane slowed down by the share of its speed that the others take.
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
+  // Returns what scheduling takes time with: the operations, and the weights of experts that come for one use.
+  [[nodiscard]] int64_t scheduling_work() const { return scheduling_work_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
@@ -51,6 +53,7 @@ class PlanBuilder {
   OwnFiles own_files_;
   CostModel costs_;
   GraphFacts facts_;
+  int64_t scheduling_work_ = 0;
 };
 
 }  // namespace spillway

@@ -31,7 +31,7 @@ class FrontierSearch {
   void run(int64_t enough, int threads, const std::function<void()>& beside) {
     std::once_flag ends;
     Found most;
-    std::vector<Found> between(kFrontierPoints - 2);
+    std::vector<Found> between(points_ - 2);
     bool is_enough = false;
     run_all(std::ssize(between) + 1, threads, [&](int64_t task) {
       if (task == 0) return beside();
@@ -42,7 +42,7 @@ class FrontierSearch {
       });
       if (!is_enough) return;
       const int64_t low = least_.estimate.device_bytes(), high = most.estimate.device_bytes();
-      const int64_t device = low + (high - low) * task / (kFrontierPoints - 1);
+      const int64_t device = low + (high - low) * task / (std::ssize(between) + 1);
       nth(between, task - 1) = plan_within(device, {&least_.choices, 1});
     });
     if (!is_enough) return;
@@ -101,6 +101,7 @@ class FrontierSearch {
   KnownPlans& known_;
   const Budget& budget_;
   const Policy& policy_;
+  size_t points_ = builder_.scheduling_work() > kManyOperations ? kFewFrontierPoints : kFrontierPoints;
   std::vector<CoarsePlan> coarse_plans_;  // from the least to the most
   Found least_;
 };

@@ -35,9 +35,9 @@ struct Plan {
   Program program;
 };
 
-// A point of the frontier: the fastest plans for kFrontierPoints device budgets from that of a plan without a limit
-// down to the least possible, each with a larger arena and a faster step than the next. The other tiers are as in the
-// job's budget.
+// A point of the frontier: the fastest plans for kFrontierPoints device budgets (or kFewFrontierPoints) from that of a
+// plan without a limit down to the least possible, each with a larger arena and a faster step than the next. The other
+// tiers are as in the job's budget.
 struct FrontierPoint {
   std::array<int64_t, kTiers> bytes{};
   double micro_step_seconds = 0;
@@ -51,6 +51,9 @@ struct FrontierPoint {
 };
 // The number of points: enough to see the frontier's shape, few enough to wait for.
 constexpr int kFrontierPoints = 9;
+// The number for graphs of so many operations that one plan takes a tenth of a second (PlanBuilder::scheduling_work).
+constexpr int kFewFrontierPoints = 5;
+constexpr int64_t kManyOperations = 30'000;
 
 // Makes the fastest plan for optimizer steps of `accumulation` micro-batches. The frontier does not depend on the
 // device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.

@@ -224,7 +224,7 @@ void PlanSearch::consider_mixture(const Mixture& mixture, size_t first) {
 }
 
 void PlanSearch::allow_work(int64_t share) {
-  const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1)) / share;
+  const int64_t work = std::min(kMaxWork, kOperationsToSchedule / (builder_.scheduling_work() + 1)) / share;
   const auto [parts, least] = work_share_of(effort_);
   work_limit_ = work_done() + std::max(least, work / parts);
   patient_limit_ = effort_ == SearchEffort::kQuick ? std::max(work_limit_, work_done() + work) : work_limit_;
@@ -233,7 +233,7 @@ void PlanSearch::allow_work(int64_t share) {
 void PlanSearch::allow_tie_work() {
   constexpr int64_t kTieShare = 32, kMinTieWork = 4;
   work_limit_ =
-      work_done() + std::max(kMinTieWork, kOperationsToSchedule / (std::ssize(builder_.graph().ops) + 1) / kTieShare);
+      work_done() + std::max(kMinTieWork, kOperationsToSchedule / (builder_.scheduling_work() + 1) / kTieShare);
 }
 
 // Takes the candidates that seem to fit, the fastest first; then those that seem to be nearest to it.

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <numeric>
 
 #include "base/index.h"
 #include "base/math.h"
 #include "plan/offsets.h"
+#include "plan/sorted_runs.h"
 
 namespace spillway {
 namespace {
@@ -50,12 +50,9 @@ class LastSteps {
 // Records which steps last touched which bytes of an arena, by lane. A later step of a lane implies all earlier ones.
 class LastAccesses {
  public:
-  // Starts without accesses. Splits bytes at the ends of `fixed` from the start, in order: so only the short-lived
-  // segments above them move when segments come and go.
+  // Starts without accesses, with bytes split at the ends of `fixed`, which are in order: most accesses are of those.
   void start(std::span<const int64_t> fixed) {
-    begins_.assign(fixed.begin(), fixed.end());
-    places_.resize(fixed.size());
-    std::iota(places_.begin(), places_.end(), 0);
+    begins_.assign(fixed);
     segments_.assign(fixed.size(), {});
     free_.clear();
   }
@@ -65,21 +62,23 @@ class LastAccesses {
   // others are given the bytes; else kNone.
   int32_t access(int64_t offset, int64_t bytes, bool writes, Lane lane, int32_t i, Clock& needed) {
     if (bytes == 0) return kNone;
-    const size_t first = split(offset, std::lower_bound(begins_.begin(), begins_.end(), offset) - begins_.begin());
-    size_t last = first + 1;
-    while (last < begins_.size() && begins_[last] < offset + bytes) ++last;
-    split(offset + bytes, static_cast<std::ptrdiff_t>(last));
-    for (size_t at = first; at < last; ++at) access_at(places_[at], writes, lane, i, needed);
-    if (!writes) return last == first + 1 ? places_[first] : kNone;
-    const auto erase = [&](auto& list) {
-      list.erase(list.begin() + static_cast<std::ptrdiff_t>(first) + 1,
-                 list.begin() + static_cast<std::ptrdiff_t>(last));
-    };
-    free_.insert(free_.end(), places_.begin() + static_cast<std::ptrdiff_t>(first) + 1,
-                 places_.begin() + static_cast<std::ptrdiff_t>(last));
-    erase(begins_);
-    erase(places_);
-    return places_[first];
+    split(offset + bytes);
+    SortedRuns::Position at = split(offset);
+    const int32_t first = begins_.number(at);
+    access_at(first, writes, lane, i, needed);
+    bool is_one = true;
+    for (at = begins_.next(at); at != begins_.end() && begins_.key(at) < offset + bytes;) {
+      const int32_t place = begins_.number(at);
+      access_at(place, writes, lane, i, needed);
+      if (writes) {
+        free_.push_back(place);
+        at = begins_.erase(at);
+      } else {
+        is_one = false;
+        at = begins_.next(at);
+      }
+    }
+    return is_one ? first : kNone;
   }
 
   // Returns a place for the notes of bytes that no others share.
@@ -100,17 +99,15 @@ class LastAccesses {
     LastSteps readers, writers;
   };
 
-  // Makes a segment begin at `offset`. `index` is that of the first segment that does not begin before it.
-  size_t split(int64_t offset, std::ptrdiff_t index) {
-    const auto at = static_cast<size_t>(index);
-    if (at < begins_.size() && begins_[at] == offset) return at;
-    const Segment whole = at == 0 ? Segment{} : segment(at - 1);
-    begins_.insert(begins_.begin() + index, offset);
-    places_.insert(places_.begin() + index, place_of(whole));
-    return at;
+  // Makes a segment begin at `offset`, and returns its position.
+  SortedRuns::Position split(int64_t offset) {
+    const SortedRuns::Position at = begins_.lower_bound(offset);
+    if (at != begins_.end() && begins_.key(at) == offset) return at;
+    const bool is_first = at == SortedRuns::Position{};
+    const Segment whole = is_first ? Segment{} : nth(segments_, begins_.number(begins_.previous(at)));
+    return begins_.insert(at, offset, place_of(whole));
   }
 
-  Segment& segment(size_t index) { return nth(segments_, places_[index]); }
   int32_t place_of(const Segment& segment) {
     if (free_.empty()) {
       segments_.push_back(segment);
@@ -122,9 +119,7 @@ class LastAccesses {
     return place;
   }
 
-  // In order: the offset at which each segment begins (it ends at the next one), and its index in segments_.
-  std::vector<int64_t> begins_;
-  std::vector<int32_t> places_;
+  SortedRuns begins_;  // the offset at which each segment begins (it ends at the next one), with its index in segments_
   std::vector<Segment> segments_;
   std::vector<int32_t> free_;  // of segments_
 };
