@@ -50,6 +50,29 @@ TEST_CASE("export says what it wrote, and a Modelfile names the file and where g
   CHECK(run.err.find("no TEMPLATE in the Modelfile") != std::string::npos);
 }
 
+TEST_CASE(
+    "a folder whose head differs from the embedding that its config ties it to is refused by what rewrites models") {
+  const TemporaryFolder folder;
+  const fs::path model = folder.path() / "model";
+  fs::copy(kGolden / "llama", model);
+  json config = json::parse(read_file(model / "config.json", kMaxExportBytes));
+  config["tie_word_embeddings"] = true;
+  write_file(model / "config.json", config.dump());
+  const std::string out = (folder.path() / "out").string();
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"export", model.string(), "--gguf", out + ".gguf"},
+        {"merge", model.string(), "--adapter", (kGolden / "llama.lora").string(), "--out", out},
+        {"quantize", model.string(), "--out", out}}) {
+    CAPTURE(command[0]);
+    const Finished run = run_spillway(command);
+    CHECK(run.status == 2);
+    CHECK(run.err.find("expected lm_head.weight to equal model.embed_tokens.weight, since config.json ties them, got "
+                       "different values; set tie_word_embeddings to false") != std::string::npos);
+    CHECK_FALSE(fs::exists(out));
+    CHECK_FALSE(fs::exists(out + ".gguf"));
+  }
+}
+
 TEST_CASE("of a base model without a chat template the Modelfile says that it continues texts, and what to do") {
   const TemporaryFolder folder;
   const fs::path model = folder.path() / "model", mine = folder.path() / "mine";

@@ -185,6 +185,7 @@ MergedWeights::MergedWeights(ModelPtr read, const fs::path& model, const std::op
       model_(fitted(std::move(read), lora_, model, adapter)),
       parameters_(merged_parameters(*model_, lora_, adapter, base)),
       base_(open_model_weights(model, parameters_)) {
+  check_copies(parameters_, base_);
   if (adapter) adapter_.emplace(open_adapter_weights(*adapter, parameters_, *lora_));
   tensors_ = merged_tensors(parameters_, base_, model_->dtype().value_or(DType::kBF16));
   warn_of_parts_left_out(base_, parameters_);

@@ -258,6 +258,10 @@ void load_base_weights(const ParameterTable& parameters, const SafetensorsFolder
       std::copy_n(p.content.begin() + first, piece.elems(), piece.as<float>());
     });
   }
+  check_copies(parameters, folder);
+}
+
+void check_copies(const ParameterTable& parameters, const SafetensorsFolder& folder) {
   for_copies(parameters, folder, [&](const Parameter& p) {
     if (equal_values(folder, p.copy_in_files, p.source.name)) return;
     throw input_error(folder.path().string(),

@@ -45,6 +45,10 @@ class StoredWeight {
   std::vector<float> decoded_;  // the elements of a coded weight
 };
 
+// Throws InputError where the folder holds a tensor beside the one that it is tied to, with other values: a head that
+// is not the embedding. Reads both.
+void check_copies(const ParameterTable& parameters, const SafetensorsFolder& folder);
+
 // Fills the base weights that are not trained from `folder`, converted to their dtypes and storages, and the constants,
 // except for weights that load with their adapter. Refuses NaN and infinity, also in weights that stay in the files,
 // and a head that differs from the embedding to which it is tied.

@@ -203,6 +203,7 @@ QuantiseReport quantise_model(const fs::path& model, const fs::path& out, const 
                       "use it as it is: load_in_4bit quantises its text model as it is loaded");
   const ParameterTable parameters = parameters_of(*read);
   const SafetensorsFolder base = open_model_weights(model, parameters);
+  check_copies(parameters, base);
   const std::vector<TensorTransfer> transfers = tensor_transfers(parameters, base, options);
 
   QuantiseReport report;
