@@ -21,9 +21,13 @@ TEST_CASE("requests that are answered together get what generate gives each of t
                     {"max_tokens", 10 + 7 * i},
                     {"temperature", i % 2 == 0 ? 1.0 : 0.7},
                     {"top_p", i % 3 == 0 ? 0.9 : 1.0},
+                    {"repetition_penalty", i % 2 == 0 ? 1.0 : 3.0},
+                    {"presence_penalty", i % 3 == 0 ? 1.5 : 0.0},
+                    {"frequency_penalty", i % 5 == 0 ? 1.5 : 0.0},
                     {"seed", i}};
     requests.push_back(request);
     request["max_new_tokens"] = request["max_tokens"];
+    request.erase("max_tokens");
     lines += request.dump() + "\n";
   }
   server.write("lines.jsonl", lines);
@@ -48,6 +52,27 @@ TEST_CASE("requests that are answered together get what generate gives each of t
     CHECK(answer["object"] == "chat.completion");
     CHECK(answer["model"] == "model");
   }
+}
+
+namespace {
+
+bool holds(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a line of prompts with a misspelt option, or without a token, is refused by its number") {
+  const Server server;
+  const auto refused = [&](const std::string& line) {
+    server.write("lines.jsonl", "{\"prompt\": \"hello\"}\n" + line + "\n");
+    const Finished run = run_spillway({"generate", "model", "--lines", "lines.jsonl", "--json-lines"});
+    CHECK(run.status == 2);
+    CHECK(run.out == "");
+    return run.err;
+  };
+  CHECK(holds(refused(R"({"prompt": "hello", "temprature": 1})"),
+              "[lines.jsonl:2] expected names of options, got 'temprature'; write 'temperature', or remove it"));
+  CHECK(holds(refused(R"({"prompt": "hello", "max_tokens": 9})"), "write 'max_new_tokens', or remove it"));
+  CHECK(holds(refused(R"({"prompt": ""})"), "[lines.jsonl:2] expected a prompt of at least one token, got none"));
 }
 
 TEST_CASE("events hold the answer piece by piece") {

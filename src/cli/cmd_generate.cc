@@ -17,6 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/generation_arguments.h"
+#include "config/nearest_key.h"
 #include "io/file.h"
 #include "io/json_lines.h"
 #include "text/grammar/json_schema.h"
@@ -36,6 +37,27 @@ struct GenerateOptions {
   SamplingArguments choice;
 };
 
+void check_ids(const std::vector<int32_t>& ids, std::string_view where) {
+  if (ids.empty()) throw input_error(where, "expected a prompt of at least one token, got none; write something");
+}
+
+// Throws InputError for a field that is likely to mean one of those that are read. Others are columns of the user's.
+void check_names(const JsonField& line, const std::string& where) {
+  constexpr std::string_view kNames[] = {
+      "prompt", "messages", "max_new_tokens",      "temperature",      "top_p",
+      "top_k",  "min_p",    "repetition_penalty",  "presence_penalty", "frequency_penalty",
+      "seed",   "tools",    "chat_template_kwargs"};
+  for (const auto& [name, field] : line.members()) {
+    if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) continue;
+    if (const std::string_view meant = config::nearest_key(name, kNames); !meant.empty())
+      throw input_error(where, "expected names of options, got '{}'; write '{}', or remove it", name, meant);
+  }
+}
+
+std::optional<double> number_of(const JsonField& field, double least, double most) {
+  return field.is_null() ? std::nullopt : std::optional(field.real(least, most));
+}
+
 // An object a line: `prompt` or `messages`, and what differs from the options.
 std::vector<infer::Prompt> read_lines(const GenerateOptions& options, const text::Tokenizer& tokenizer) {
   std::optional<text::ChatTemplates> chats;
@@ -48,6 +70,7 @@ std::vector<infer::Prompt> read_lines(const GenerateOptions& options, const text
     if (line.has("prompt") == line.has("messages"))
       throw input_error(where, "expected either 'prompt' or 'messages', got {}; give one of them",
                         line.has("prompt") ? "both" : "neither");
+    check_names(line, where);
     infer::Prompt prompt;
     if (line.has("prompt")) {
       prompt.ids = tokenizer.encode(line["prompt"].string(), true);
@@ -63,6 +86,10 @@ std::vector<infer::Prompt> read_lines(const GenerateOptions& options, const text
         .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMaxTopK),
         .min_p = line["min_p"].real_or(sampling.min_p, 0, 1),
         .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
+    prompt.repetition = number_of(line["repetition_penalty"], kLeastRepetition, kMaxPenalty);
+    prompt.frequency = number_of(line["frequency_penalty"], -kMaxOfAnswer, kMaxOfAnswer);
+    prompt.presence = number_of(line["presence_penalty"], -kMaxOfAnswer, kMaxOfAnswer);
+    check_ids(prompt.ids, where);
     prompts.push_back(std::move(prompt));
   });
   return prompts;
@@ -79,10 +106,7 @@ std::vector<infer::Prompt> read_prompts(const GenerateOptions& options, const te
     for (const std::string& text : render_prompts(options.messages, options.json_lines, tokenizer, options.model.model))
       prompts.push_back({tokenizer.encode(text, false), options.choice.sampling});
   }
-  for (const infer::Prompt& prompt : prompts) {
-    if (prompt.ids.empty())
-      throw input_error("spillway generate", "expected a prompt of at least one token, got none; write something");
-  }
+  for (const infer::Prompt& prompt : prompts) check_ids(prompt.ids, "spillway generate");
   return prompts;
 }
 

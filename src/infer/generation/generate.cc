@@ -37,7 +37,7 @@ class Continuations {
     for (; next_ < prompts_.size(); ++next_) {
       const Prompt& prompt = prompts_[next_];
       SequenceRules rules{.stop_ids = options_.stop_ids,
-                          .penalties = options_.penalties,
+                          .penalties = penalties_of(prompt),
                           .keeps_stop = options_.keeps_stop,
                           .logprobs = options_.logprobs,
                           .logprob_temperature = options_.logprob_temperature};
@@ -47,6 +47,14 @@ class Continuations {
                      prompt.sequence_tokens());
       if (!name) return;
     }
+  }
+
+  [[nodiscard]] Penalties penalties_of(const Prompt& prompt) const {
+    Penalties penalties = options_.penalties;
+    penalties.repetition = prompt.repetition.value_or(penalties.repetition);
+    penalties.frequency = prompt.frequency.value_or(penalties.frequency);
+    penalties.presence = prompt.presence.value_or(penalties.presence);
+    return penalties;
   }
 
   void take(const Chosen& chosen) {

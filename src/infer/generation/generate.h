@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace spillway::infer {
 struct Prompt {
   std::vector<int32_t> ids;
   Sampling sampling;
+  std::optional<double> repetition, frequency, presence;  // of Penalties, in place of those of all prompts
 
   // The tokens of the prompt and of the longest answer.
   [[nodiscard]] int64_t sequence_tokens() const { return std::ssize(ids) + sampling.max_new_tokens; }
