@@ -9,10 +9,12 @@
 #include "base/error.h"
 #include "base/temporary_folder.h"
 #include "io/file.h"
+#include "io/safetensors_writer.h"
 #include "model/adapter_targets.h"
 #include "model/fresh_factors.h"
 #include "model/model.h"
 #include "model/path_pattern.h"
+#include "model/weights.h"
 #include "tests/support/golden_models.h"
 
 using namespace spillway;
@@ -143,6 +145,18 @@ TEST_CASE("an adapter's rank is that of its tensors, and an adapter_config.json 
   config["r"] = rank;
   write_file(folder.path() / "adapter_config.json", config.dump());
   CHECK(read_adapter_options(folder.path()).r == rank);
+}
+
+TEST_CASE("an adapter of an embedding is refused by its name") {
+  const TemporaryFolder folder;
+  const TensorSpec spec{"base_model.model.model.embed_tokens.lora_embedding_A", DType::kF32, {2, 3}};
+  SafetensorsWriter writer(folder.path() / "adapter_model.safetensors", {spec});
+  const std::vector<float> values(6);
+  writer.append(spec.name, values.data(), DType::kF32, spec.elems());
+  writer.commit();
+  CHECK(error_of([&] {
+          (void)open_adapter_weights(folder.path(), {}, {});
+        }).find("expected low-rank factors of linear layers, got those of an embedding") != std::string::npos);
 }
 
 TEST_CASE("adapters of another kind are refused") {

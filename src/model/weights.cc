@@ -230,6 +230,11 @@ SafetensorsFolder open_adapter_weights(const std::filesystem::path& folder, cons
                                        const LoraOptions& lora) {
   SafetensorsFolder files = open_adapter(folder);
   const std::string where = (folder / fmt::format("{}.safetensors", adapter_stem(layout_of_adapter(folder)))).string();
+  for (const auto& [name, entry] : files.tensors()) {
+    if (name.find(".lora_embedding_") == std::string::npos) continue;
+    throw input_error(where, "expected low-rank factors of linear layers, got those of an embedding, '{}'; {}", name,
+                      "merge it with PEFT, or train the embedding in full (lora_modules_to_save)");
+  }
   (void)lora_targets(parameters, lora, where);
   check_target_tensors(parameters, lora, where);
   (void)saved_weights(parameters, lora, where);
