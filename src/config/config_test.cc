@@ -276,6 +276,16 @@ TEST_CASE("no advice would train something else") {
   CHECK(first_problem(rows).find("choose another") == std::string::npos);
 }
 
+TEST_CASE("keys of packing, streams, samples and EAFT are ignored by name where there is none of these") {
+  for (const char* line : {"sample_packing_bin_size: 3\n", "packing_strategy: wrapped\n", "eaft_k: 3\n",
+                           "streaming_multipack_buffer_size: 50\n", "sample_max_new_tokens: 9\n"}) {
+    const std::string key(line, std::string_view(line).find(':'));
+    CHECK(load(line).ignored == std::vector<std::string>{key});
+  }
+  CHECK(load("sample_packing: true\nsample_packing_bin_size: 3\n").ignored.empty());
+  CHECK(load("use_eaft: true\neaft_k: 3\n").ignored.empty());
+}
+
 TEST_CASE("ignored keys are listed in one line, with what is done instead") {
   const LoadedConfig loaded =
       load("wandb_project: x\nflash_attention: true\ntf32: auto\nwandb_name: y\nliger_rope: true\n");

@@ -64,6 +64,7 @@ Config resolve(LoadedConfig& loaded, ConfigUse use) {
   config.preference = resolve_preference(r, use);
   config.text_loss = resolve_text_loss(r);
   config.entropy_weight = {r.keys.eaft_alpha, r.keys.eaft_k};
+  if (config.text_loss != TextLoss::kWeightedByEntropy) r.ignore("eaft_k", "it belongs to use_eaft: true");
   config.label_smoothing = resolve_label_smoothing(r, config.text_loss);
   config.distillation = resolve_distillation(r, config.text_loss);
   config.online = resolve_online(r, config.ranks, config.batches, config.data.rows);

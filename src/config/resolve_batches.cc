@@ -246,6 +246,9 @@ void resolve_packing(const Resolution& r, const BatchSettings& batches, data::Da
   take_eval_length(batches, data);
   data.evaluation_batches.packing.reset();
   if (keys.eval_sample_packing.value_or(packs(keys))) data.evaluation_batches.packing = strategy;
+  if (data.batches.packing || data.evaluation_batches.packing) return;
+  for (const char* key : {"sample_packing_bin_size", "sample_packing_sequentially", "packing_strategy"})
+    r.ignore(key, "rows are not packed");
 }
 
 bool shuffles_stream(const Resolution& r, LengthRules rules) {

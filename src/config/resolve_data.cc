@@ -427,6 +427,8 @@ data::DataSettings resolve_data(const Resolution& r) {
     data.stream = {.buffer_records = keys.streaming_multipack_buffer_size,
                    .shuffles = shuffles_stream(r, data.rows.length_rules),
                    .pretrain_text = pretrain_text(keys)};
+  } else {
+    r.ignore("streaming_multipack_buffer_size", "no rows are streamed");
   }
   if (is_online(keys)) {
     r.ignore("skip_prepare_dataset", "the rows of online training are prompts, made as the run goes on");

@@ -223,6 +223,7 @@ OutputSettings resolve_output(const Resolution& r, const data::DataSettings& dat
 
 SampleSettings resolve_samples(const Resolution& r) {
   const Spelled& keys = r.keys;
+  if (keys.sample_prompts.empty()) r.ignore("sample_max_new_tokens", "there are no sample_prompts");
   return {.every_steps = keys.sample_every_steps.value_or(0),
           .prompts = keys.sample_prompts,
           .max_new_tokens = keys.sample_max_new_tokens};
