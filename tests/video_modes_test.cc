@@ -121,11 +121,12 @@ TEST_CASE("batches and accumulation do not change what is drawn for a clip") {
 TEST_CASE("each clip is told of with its own loss, also where others are fetched before it is trained on") {
   const TemporaryFolder folder;
   const train::Job job = video_job("t2v", false, folder.path() / "out", Machine{});
-  const train::ClipSet& set = job.clips->sets->training;
+  const auto& kind = dynamic_cast<const train::ClipJob&>(*job.kind);
+  const train::ClipSet& set = kind.sets->training;
   const auto told = [&](int64_t together) {
     std::vector<std::tuple<int64_t, int64_t, double>> samples;
     const auto tell = [&](const train::SampleSeen& one) { samples.emplace_back(one.micro_step, one.row, one.loss); };
-    train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, 1, {}, tell);
+    train::ClipFeed feed(kind, set, train::clip_order(job.config, set), 0, 1, {}, tell);
     feed.begin(0);
     const int64_t count = feed.totals().micro_batches;
     for (int64_t first = 0; first < count; first += together) {

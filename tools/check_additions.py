@@ -88,7 +88,15 @@ ADDITIONS = [
         "add-a-program.md",
         "Kind::kGather|^ +kGather,",
         "",
-        "job/online/round_forecast.cc job/programs.cc job/programs.h train/session.cc",
+        "job/online/online_job.cc job/online/round_forecast.cc job/programs.cc job/programs.h train/session.cc",
+    ),
+    Addition(
+        "kind of run",
+        "add-a-run-kind.md",
+        r"OnlineJob\b|\bonline_of\b",
+        "job/online/ train/online/",
+        "job/run_kind.cc train/run_data.cc",
+        "cli/report_samples.cc",
     ),
     Addition(
         "storage",

@@ -19,7 +19,7 @@
 #include "data/row_file.h"
 #include "io/file.h"
 #include "io/output_folder.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 #include "job/training_data.h"
 #include "model/model.h"
 #include "report/progress.h"

@@ -26,7 +26,7 @@
 #include "io/output_folder.h"
 #include "io/safetensors.h"
 #include "io/safetensors_writer.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 #include "model/dit/video_pipeline.h"
 #include "model/layout.h"
 #include "ops/cast/cast.h"

@@ -92,21 +92,6 @@ class OutputFolder {
   std::optional<FolderLock> lock_;
 };
 
-// Reads the data, with `now` as the time that templates show.
-train::TrainingData read_data(const config::Config& config, const train::Job& job, const std::optional<std::tm>& now,
-                              Progress& progress) {
-  if (job.online) return {};  // the job has its prompts
-  if (job.clips) {
-    train::TrainingData data;
-    data.clips = train::open_clips(config, *job.clips);
-    return data;
-  }
-  progress.say("reading the data");
-  return train::load_training_data(
-      config.data, config.tokenizer, job.model->text()->vocab_size,
-      [&](int64_t records) { progress.count("rows read", records, now_seconds()); }, now);
-}
-
 constexpr std::string_view kTrainExamples[] = {
     "spillway train config.yml", "spillway train config.yml --memory.device 6GiB --output_dir ./second-run",
     "spillway train config.yml --auto_resume_from_checkpoints true"};
@@ -170,7 +155,7 @@ class RankOfTraining {
     planned_->context.frontier = std::move(frontier);
     train::RunStart start = choose_start();
     train::TrainingData data;
-    ranks_.agree([&] { data = read_data(loaded_.config, *job_, now_, progress_); });
+    ranks_.agree([&] { data = job_->kind->load(*job_, now_, [&](int64_t records) { say_read(records); }); });
     release_free_memory();
     planned_->context.process_bytes = train::predicted_rss_bytes(*job_, *planned_, machine_);
     if (data.stream) planned_->context.process_bytes += max_bytes(data.stream->options());
@@ -224,13 +209,17 @@ class RankOfTraining {
       for (const std::string& note : job_->notes) log_line(note);
       // Checks that everything can be opened, before anything that takes long.
       (void)train::open_weight_files(*job_);
-      if (!job_->online && !job_->clips) train::check_data_files(loaded_.config.data);
+      job_->kind->check_files(*job_);
       training_.emplace(train::build_training_graph(*job_->model, job_->graph));
     });
     machine_ = shared_machine(ranks_, [&] {
       train::measure_job(*job_, *training_, machine_, *device_, measuring_progress(progress_));
       return machine_;
     });
+  }
+
+  void say_read(int64_t records) {
+    records == 0 ? progress_.say("reading the data") : progress_.count("rows read", records, now_seconds());
   }
 
   void plan(std::vector<FrontierPoint>& frontier) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/index.h"
+#include "job/online/online_job.h"
 #include "report/gif.h"
 #include "train/online/completion_lines.h"
 
@@ -11,11 +12,12 @@ namespace spillway {
 void add_completions(RunRecord& record, const train::Job& job, const train::RoundRecord& r, int64_t steps) {
   if (r.step != 1 && r.step != steps / 2 + 1 && r.step != steps) return;
   constexpr int64_t kPrompts = 4;
+  const train::OnlineJob& online = train::online_of(job);
   const int64_t group = job.config.online->num_generations;
   for (int64_t i = 0; i < std::min(kPrompts * group, std::ssize(r.round->completions)); i += group) {
     const train::Completion& one = nth(r.round->completions, i);
-    const data::PromptRow& row = nth(job.online->training, one.row);
-    record.add_sample({r.step, train::shown_prompt(row), job.online->tokenizer->decode(one.ids, true),
+    const data::PromptRow& row = nth(online.training, one.row);
+    record.add_sample({r.step, train::shown_prompt(row), online.tokenizer->decode(one.ids, true),
                        train::weighted_reward(*job.config.rewards, one)});
   }
 }

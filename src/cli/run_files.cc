@@ -35,8 +35,7 @@ void RunFiles::open(const std::filesystem::path& output, const train::RunIdentit
   const int64_t step = trainer.step();
   if (job_.config.online && job_.config.online->log_completions)
     completions_ = std::make_unique<StepLines>(output / "completions.jsonl", step);
-  if (job_.clips && job_.config.video.log_samples)
-    samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
+  if (job_.config.video.log_samples) samples_ = std::make_unique<StepLines>(output / "samples.jsonl", step);
   if (job_.config.output.metrics)
     metrics_ = std::make_unique<MetricsWriter>(output / "metrics.jsonl", step, trainer.is_evaluated());
   trackers_ = open_trackers(job_.config.output, config::trackers_of(config), identity, {step, trainer.is_evaluated()},

@@ -95,7 +95,7 @@ class TrainingRun {
         output_(job_.config.output.output_dir),
         identity_(start.run),
         functions_(std::move(functions)),
-        pixels_(job_.clips ? infer::read_pixels(job_.config.model.base_model) : std::nullopt),
+        pixels_(job_.model->video() ? infer::read_pixels(job_.config.model.base_model) : std::nullopt),
         initial_(job_),
         pool_(machine_.threads),
         tiers_(job_, planned_, in.device),

@@ -43,7 +43,7 @@ void check_restarts(const Job& job, const ParameterTable& parameters) {
     throw input_error("lora_model_dir",
                       "expected an adapter of linear layers alone beside relora, which merges its products, got one "
                       "that trains more; name another, or remove relora");
-  if (job.clips) throw input_error(kRelora, "expected a model of text, got one of clips; remove relora");
+  if (!job.model->text()) throw input_error(kRelora, "expected a model of text, got one of clips; remove relora");
   if (!has_prunable_moments(*job.graph.optimizer))
     throw input_error("optimizer", "expected adamw or adamw_8bit beside relora, got {}; write one of them",
                       job.graph.optimizer->name);

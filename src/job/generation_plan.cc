@@ -6,7 +6,6 @@
 
 #include "base/index.h"
 #include "job/forward_groups.h"
-#include "job/online/round_forecast.h"
 #include "plan/hiding_count.h"
 
 namespace spillway::train {
@@ -54,7 +53,7 @@ Programs planned_for(const PlanningInputs& in, const PlannedJob& planned, int64_
 // said.
 Programs as_many_as_fit(const PlanningInputs& in, const PlannedJob& planned,
                         const infer::ParameterNames& gathered = {}) {
-  for (int64_t at_once = in.job.online ? in.job.online->most_at_once : 0;; at_once /= 2) {
+  for (int64_t at_once = in.job.kind->generation(in.job).at_once;; at_once /= 2) {
     Programs programs = planned_for(in, planned, at_once, gathered);
     if (fits(programs)) return programs;
     if (at_once > 1) continue;
@@ -82,8 +81,8 @@ infer::ParameterNames weights_elsewhere(const PlannedJob& planned) {
 }  // namespace
 
 void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
-  const infer::ParameterNames elsewhere = in.job.online ? weights_elsewhere(planned) : infer::ParameterNames{};
-  const std::optional<bool> asked = !in.job.online ? false : in.job.config.online->gathers_weights;
+  const infer::ParameterNames elsewhere = weights_elsewhere(planned);
+  const std::optional<bool> asked = in.job.kind->generation(in.job).gathers_weights;
   const auto take = [&](Programs programs) {
     std::move(programs.begin(), programs.end(), std::back_inserter(planned.beside));
   };
@@ -100,7 +99,9 @@ void plan_generation(const PlanningInputs& in, PlannedJob& planned) {
   if (!budget.device && !are_split)
     budget.device = std::max(planned.plan.peaks[0].bytes, peak_bytes(streamed, Tier::kDevice));
   Programs gathered = as_many_as_fit({in.job, in.machine, budget, in.policy}, planned, elsewhere);
-  const auto seconds = [&](const Programs& programs) { return forecast_round(in.job, programs, in.machine).seconds; };
+  const auto seconds = [&](const Programs& programs) {
+    return in.job.kind->forecast(in.job, programs, in.machine).value().seconds;
+  };
   const bool is_gathered = fits(gathered) && (!fits(streamed) || seconds(gathered) < seconds(streamed));
   take(std::move(is_gathered ? gathered : streamed));
 }

@@ -134,13 +134,10 @@ WeightFiles open_weight_files(const Job& job, MissingWeights missing) {
   WeightFiles files{.base = open(job.config.model.base_model, parameters)};
   if (const ReferenceOptions& reference = job.graph.reference; reference.other)
     files.reference = open(reference_folder(job.config), parameters_of(*reference.other, *reference.model));
-  for (size_t i = 0; i < job.graph.beside.size(); ++i) {
-    const ModelBeside& beside = job.graph.beside[i];
-    const std::filesystem::path folder = job.online->reward_models[i].model->folder();
-    files.beside.push_back(open(folder, parameters_of(*beside.model, beside.options)));
-  }
+  for (const ModelBeside& beside : job.graph.beside)
+    files.beside.push_back(open(beside.folder, parameters_of(*beside.model, beside.options)));
   if (const std::optional<ValueModel>& value = job.graph.value)
-    files.value = open(job.config.online->ppo.value_model, parameters_of(*value->model, value->options));
+    files.value = open(value->folder, parameters_of(*value->model, value->options));
   if (!job.config.adapter || job.config.adapter->model_dir.empty()) return files;
   const std::filesystem::path adapter = job.config.adapter->model_dir;
   if (missing == MissingWeights::kRefused || has_adapter_weights(adapter))

@@ -16,37 +16,29 @@
 #include "job/lisa.h"
 #include "job/lora_options.h"
 #include "job/offload_policy.h"
-#include "job/online/value_model.h"
 #include "job/optimizer_options.h"
-#include "job/reference.h"
 #include "job/unfrozen.h"
 #include "job/vocabulary_growth.h"
 #include "job/weight_groups.h"
-#include "model/adapter.h"
 #include "model/decoder/layer.h"
 #include "model/layout.h"
 #include "model/wrapper_parts.h"
-#include "objectives/distillation/distillation.h"
-#include "objectives/flow/flow.h"
-#include "objectives/preference.h"
 
 namespace spillway::train {
 namespace {
 
 ModelOptions model_options(const config::ModelSettings& model, const config::BatchSettings& batches,
-                           int64_t sequences_per_row, int64_t text_tokens, int64_t context_ranks,
-                           std::optional<LoraOptions> lora) {
+                           const RowShape& row, int64_t context_ranks, std::optional<LoraOptions> lora) {
   ModelOptions options{.dtype = model.bf16 ? DType::kBF16 : DType::kF32};
   options.max_rows = batches.micro_batch_size;
-  options.tokens =
-      std::max(batches.micro_batch_size * sequences_per_row * batches.sequence_len, batches.eval_sequence_len);
+  options.tokens = std::max(batches.micro_batch_size * row.sequences * batches.sequence_len, batches.eval_sequence_len);
   options.context_ranks = context_ranks;
   options.sequence_len = std::max(batches.sequence_len, batches.eval_sequence_len);
   // A sequence has at least two tokens, or it has no target; a clip is one sequence.
   options.max_sequences = std::max<int64_t>(1, batches.has_single_tokens ? options.tokens : options.tokens / 2);
-  if (text_tokens > 0) {
+  if (row.text_tokens > 0) {
     options.max_sequences = batches.micro_batch_size;
-    options.text_tokens = text_tokens;
+    options.text_tokens = row.text_tokens;
   }
   options.mlp_tiles = batches.mlp_tiles;
   options.neftune_noise_alpha = model.neftune_noise_alpha;
@@ -191,53 +183,6 @@ void take_base(const ParameterTable& parameters, Job& job) {
   for (std::string& note : infer::notes_on_base(job.config, kept)) job.notes.push_back(std::move(note));
 }
 
-// A fresh adapter trains the score in full, as PEFT's adapters of classifiers do. A continued adapter says itself what
-// it trains.
-void save_score(config::AdapterSettings& adapter, const Model& model) {
-  std::vector<std::string>& saved = adapter.modules_to_save;
-  const bool is_fresh = adapter.model_dir.empty();
-  if (is_fresh && std::find(saved.begin(), saved.end(), "score") == saved.end()) saved.emplace_back("score");
-  if (is_fresh) return;
-  const bool is_new = !parameters_of(model).find("score.weight")->is_of_model();
-  if (is_new && !is_saved_in_full(read_adapter_options(adapter.model_dir), "score.weight"))
-    throw input_error("lora_model_dir",
-                      "expected an adapter with a score beside a base without one, got {}; name another",
-                      quote(adapter.model_dir));
-}
-
-// Gives a reward model a score head, whatever its base has; all other models predict tokens. Texts are scored at their
-// last token that is not padding.
-void take_score(const config::Config& config, Job& job) {
-  if (!config.preference || !trains_score(config.preference->kind))
-    return check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
-  const bool scores_steps = config.preference->kind == config::PreferenceKind::kSteps;
-  const std::optional<ScoreHead> there = text_of(*job.model, "base_model").score;
-  if (there && there->is_of_tokens != scores_steps)
-    throw input_error("base_model",
-                      "expected a model of text or one that scores {}, got one that scores {}; name another",
-                      scores_steps ? "steps" : "texts", scores_steps ? "texts" : "steps");
-  if (!scores_steps)
-    job.padding = text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens).fill_id();
-  job.model = job.model->text()->with_score(there.value_or(scores_steps ? kStepScores : ScoreHead{}), job.padding);
-  if (job.config.adapter) save_score(*job.config.adapter, *job.model);
-}
-
-void take_preference(const config::Config& config, Job& job) {
-  job.graph.objective = preference_objective(*config.preference, config.batches.sequence_len, job.padding);
-  const std::vector<ScorePass> passes = job.graph.objective->passes();
-  const bool has_reference =
-      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.by == ScoredBy::kReference; });
-  if (has_reference) job.graph.reference = reference_options(config, *job.model, job.graph.model);
-}
-
-// Sets the capacity of the streams of a job over clips to the length of the longest clips.
-void take_clips(const Job* rows, Job& job) {
-  if (job.config.data.batches.drops_last)
-    throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
-  job.clips = make_clip_job(job.config, *job.model, rows ? &*rows->clips : nullptr);
-  job.config.batches.sequence_len = job.clips->max_patches;
-}
-
 // Checks the context of a text model, and reads its sample prompts.
 void take_text(Job& job) {
   const config::Config& config = job.config;
@@ -250,27 +195,6 @@ void take_text(Job& job) {
     job.notes.push_back(fmt::format(
         "{}: {} is beyond max_position_embeddings of {}, {}: no position behind that was trained",
         config.batches.length_key, config.batches.sequence_len, config.model.base_model, text.max_position_embeddings));
-  }
-}
-
-// Sets the capacity of the streams of a job that generates to the longest prompts and completions.
-void take_prompts(const Job* rows, Job& job) {
-  job.online = make_online_job(job.config, text_of(*job.model, "base_model"), job.now, rows ? &*rows->online : nullptr);
-  job.config.batches.sequence_len = job.online->sequence_len;
-}
-
-void take_online(Job& job) {
-  job.graph.objective = job.online->objective;
-  if (job.online->objective->has_reference())
-    job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
-                           .is_synced = job.config.online->sync.has_value()};
-  if (job.config.online->kind == config::OnlineKind::kPpo)
-    job.graph.value = value_model(job.config, *job.model, job.graph.model);
-  for (const JobRewardModel& one : job.online->reward_models) {
-    ModelBeside beside{one.model->model(), one.model->options()};
-    beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
-    for (const Parameter& p : parameters_of(*beside.model, beside.options)) beside.options.copies.insert(p.name);
-    job.graph.beside.push_back(std::move(beside));
   }
 }
 
@@ -294,21 +218,16 @@ std::string make_title(const Job& job, const Machine& machine) {
   std::filesystem::path folder = job.config.model.base_model;
   if (!folder.has_filename()) folder = folder.parent_path();
   // The title of a diffusers transformer is its pipeline's name.
-  const bool is_part = job.clips && folder.filename().string().starts_with("transformer");
+  const bool is_part = job.model->video() && folder.filename().string().starts_with("transformer");
   if (is_part && folder.has_parent_path()) folder = folder.parent_path();
   const std::string name = folder.filename().string();
   const int64_t sequences = data::sequences_of(job.config.data.rows.objective);
-  std::string objective;
-  if (job.config.text_loss != config::TextLoss::kCrossEntropy)
-    objective = fmt::format("{} · ", job.graph.objective->name());
-  if (job.config.distillation) objective = "kd · ";
-  if (job.config.preference) objective = fmt::format("{} · ", job.config.preference->name);
-  if (job.config.online) objective = fmt::format("{} · ", job.config.online->name);
-  return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, objective,
-                     adapter_text(job.graph), job.config.batches.micro_batch_size,
-                     sequences == 1 ? "" : fmt::format("{} x ", sequences), job.config.batches.sequence_len,
-                     job.clips ? "patches" : "tokens", name_of(job.graph.model.dtype), machine.name, machine.threads,
-                     machine.threads == 1 ? "core" : "cores");
+  std::string method = job.kind->method(job);
+  if (!method.empty()) method += " · ";
+  return fmt::format("{} · {}{} · {} x {}{} {} per micro-batch · {} · {}, {} {}", name, method, adapter_text(job.graph),
+                     job.config.batches.micro_batch_size, sequences == 1 ? "" : fmt::format("{} x ", sequences),
+                     job.config.batches.sequence_len, job.kind->unit(), name_of(job.graph.model.dtype), machine.name,
+                     machine.threads, machine.threads == 1 ? "core" : "cores");
 }
 
 // Throws InputError if output_dir is the folder of a model that is read: files may be read again in every step.
@@ -328,14 +247,14 @@ void check_output_dir(const config::Config& config) {
 }
 
 // Throws InputError if the objective is known not to report the metric for the best model.
-void check_best_metric(const config::Config& config, const Objective& objective) {
-  const config::BestSettings& best = config.output.best;
-  if (config.online && best.is_kept && best.metric == "loss")
+void check_best_metric(const Job& job) {
+  const config::BestSettings& best = job.config.output.best;
+  if (job.kind->generation(job).at_once > 0 && best.is_kept && best.metric == "loss")
     throw input_error("metric_for_best_model",
                       "expected a number of an evaluation of completions, which has no loss, got {}; write reward, or "
                       "another that metrics.jsonl has behind eval_",
                       quote(best.metric));
-  const std::vector<std::string_view> keys = objective.metric_keys();
+  const std::vector<std::string_view> keys = job.graph.objective->metric_keys();
   if (!best.is_kept || keys.empty() || std::find(keys.begin(), keys.end(), best.metric) != keys.end()) return;
   const std::string_view near = nearest_name(best.metric, keys);
   throw input_error("metric_for_best_model", "expected one of the evaluation's numbers ({}), got {}; {}",
@@ -352,12 +271,9 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
           .now = sources.now.value_or(local_now())};
   job.model->check_trains();
   const config::Config& config = job.config;
-  if (job.model->video()) {
-    take_clips(sources.rows, job);
-  } else {
-    check_no_video_keys(config);
-    take_score(config, job);
-  }
+  const std::shared_ptr<RunKind> kind = make_run_kind(config, *job.model);
+  job.kind = kind;
+  kind->take_model(job);
   std::optional<LoraOptions> lora = take_adapter(job);
   const ParameterTable parameters = parameters_of(*job.model, {.train_base = !lora, .lora = lora});
   note_wrapper_parts(parameters, job);
@@ -365,11 +281,8 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
     const std::vector<std::string> grown = grow_vocabulary(job.config.tokenizer, job.model, parameters);
     job.notes.insert(job.notes.end(), grown.begin(), grown.end());
   }
-  if (config.online) take_prompts(sources.rows, job);
-  const int64_t sequences_per_row =
-      job.online ? job.online->objective->sequences_per_row() : data::sequences_of(config.data.rows.objective);
-  job.graph.model = model_options(config.model, config.batches, sequences_per_row,
-                                  job.clips ? job.clips->flow.text_len : 0, config.ranks.context, std::move(lora));
+  const RowShape row = kind->read(sources.rows ? sources.rows->kind.get() : nullptr, job);
+  job.graph.model = model_options(config.model, config.batches, row, config.ranks.context, std::move(lora));
   take_optimizer(job);
   take_unfrozen(job);
   if (config.model.lisa) job.graph.drawn = heaviest_layers(job);
@@ -378,22 +291,10 @@ Job make_job(const config::Config& said, const Machine& machine, const JobSource
   take_rates(job);
   take_base(parameters, job);
   check_reinitialised(job);
-  if (config.text_loss == config::TextLoss::kWeightedByProbability) job.graph.objective = weighted_text_objective();
-  if (config.text_loss == config::TextLoss::kWeightedByEntropy)
-    job.graph.objective = entropy_weighted_text_objective(config.entropy_weight);
-  if (config.label_smoothing > 0) job.graph.objective = smoothed_text_objective(config.label_smoothing);
-  if (config.distillation) {
-    job.graph.objective = distillation_objective(*config.distillation);
-    job.graph.reference = teacher_options(config, *job.model, job.graph.model);
-  }
-  if (config.preference) take_preference(config, job);
-  if (config.online) take_online(job);
-  if (const std::optional<config::EmaSettings>& ema = config.video.ema; ema && job.clips)
-    job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
-  if (job.clips) job.graph.objective = flow_objective(job.clips->preconditions, config.samples.every_steps > 0);
+  kind->take_objective(job);
   take_router_loss(job);
   check_context(job);
-  check_best_metric(config, *job.graph.objective);
+  check_best_metric(job);
   if (job.model->text()) take_text(job);
   job.policy = make_policy(config.offload, attention_windows(*job.model), config.batches.sequence_len);
   job.budget = make_budget(config.memory, job.policy, machine);
@@ -436,7 +337,7 @@ std::optional<LayerDraws> layer_draws(const Job& job) {
   return LayerDraws(job.config.seed, layers, lisa->layers, lisa->interval);
 }
 
-int64_t updates_per_step(const Job& job) { return job.config.online ? job.config.online->updates_per_step() : 1; }
+int64_t updates_per_step(const Job& job) { return job.kind->updates_per_step(job); }
 
 int64_t micro_batches_of_rank(const Job& job) {
   return div_ceil(job.config.batches.gradient_accumulation_steps, job.config.ranks.groups());

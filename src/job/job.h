@@ -3,14 +3,14 @@
 
 #include <ctime>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/config.h"
-#include "job/clip_job.h"
-#include "job/online/online_job.h"
+#include "job/run_kind.h"
 #include "job/sample_prompts.h"
 #include "job/training_graph.h"
 #include "model/model.h"
@@ -26,9 +26,8 @@ struct Job {
   Budget budget;
   Policy policy;
   SamplePrompts samples;
-  std::optional<ClipJob> clips;     // of a model that reads them
-  std::optional<OnlineJob> online;  // of a config that is trained on what the run generates
-  std::optional<int32_t> padding;   // of a reward model: the token that fills batches of other programs up
+  std::shared_ptr<const RunKind> kind = row_kind();  // with the data that decide sizes
+  std::optional<int32_t> padding;  // of a reward model: the token that fills batches of other programs up
   std::string title;  // "SmolLM2-135M · LoRA r=16, all linear · 4 x 512 tokens per micro-batch · cpu, 2 cores"
   std::vector<std::string> notes;  // what the user should be told, a line each
   std::tm now{};                   // the time that chat templates show

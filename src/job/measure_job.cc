@@ -91,8 +91,8 @@ class TypicalRound {
   TypicalRound(const Job& job, const infer::GenerationSizes& sizes)
       : sizes_(sizes),
         vocab_size_(job.model->text()->vocab_size),
-        completion_(job.config.online->completions.max_tokens),
-        temperature_(job.config.online->completions.temperature),
+        completion_(job.kind->generation(job).completions->max_tokens),
+        temperature_(job.kind->generation(job).completions->temperature),
         program_chooses_(!choosing_work(job, sizes.sequences)) {}
 
   void fill_decode(const JobProgram& decode, ValueId id, const TensorView& view) const {
@@ -139,6 +139,10 @@ class TypicalRound {
   bool program_chooses_;
 };
 
+infer::GenerationSizes round_sizes(const Job& job) {
+  return generation_sizes_of(job, job.kind->generation(job).at_once);
+}
+
 // Returns what fills a program of a round with typical content. Borrows the program.
 Fill typical_fill(const Job& job, const JobProgram& program) {
   if (!program.generates()) {
@@ -147,7 +151,7 @@ Fill typical_fill(const Job& job, const JobProgram& program) {
           typical.fill(program.graph, program.objective.columns, id, view, tokens);
         };
   }
-  const TypicalRound round(job, generation_sizes_of(job, job.online->most_at_once));
+  const TypicalRound round(job, round_sizes(job));
   if (program.kind == JobProgram::Kind::kDecode)
     return [round, &program](ValueId id, const TensorView& view, int64_t) { round.fill_decode(program, id, view); };
   return
@@ -156,10 +160,10 @@ Fill typical_fill(const Job& job, const JobProgram& program) {
 
 // Returns the programs of a round, with the largest number of completions at once.
 std::vector<JobProgram> round_programs(const Job& job, const TrainingGraph& training) {
-  if (!job.online) return {};
+  if (job.kind->generation(job).at_once == 0) return {};
   std::vector<JobProgram> programs = row_programs(job, training);
-  const infer::GenerationSizes sizes = generation_sizes_of(job, job.online->most_at_once);
-  for (JobProgram& program : generation_programs(job, training, sizes)) programs.push_back(std::move(program));
+  for (JobProgram& program : generation_programs(job, training, round_sizes(job)))
+    programs.push_back(std::move(program));
   std::erase_if(programs, [](const JobProgram& program) { return program.kind == JobProgram::Kind::kEvaluation; });
   return programs;
 }
@@ -186,7 +190,7 @@ void measure_job(const Job& job, const TrainingGraph& training, Machine& machine
   for (const JobProgram& program : programs) graphs.push_back({&program.graph, typical_fill(job, program)});
   bool is_new = measure_operations(graphs, options_for(job, device, std::move(on_progress)), machine) > 0;
   std::optional<infer::ChoosingWork> choosing;
-  if (job.online) choosing = choosing_work(job, generation_sizes_of(job, job.online->most_at_once).sequences);
+  if (!programs.empty()) choosing = choosing_work(job, round_sizes(job).sequences);
   if (choosing) is_new |= infer::measure_choosing(*choosing, machine);
   if (!is_new) return;
   // Another run may have written to the cache since this one read it.

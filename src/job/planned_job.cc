@@ -13,7 +13,6 @@
 #include "job/forward_groups.h"
 #include "job/generation_plan.h"
 #include "job/offload_policy.h"
-#include "job/online/round_forecast.h"
 #include "job/order_choice.h"
 #include "job/plan_beside.h"
 #include "job/reference.h"
@@ -35,8 +34,7 @@ StoredWeights stored_weights(const Job& job, const TrainingGraph& training) {
                              !job.config.adapter->model_dir.empty();
   if (training.objective.copies.size() > 0 && !is_of_adapter && !training.objective.copies_change)
     add(training.objective.copies, reference_folder(job.config));
-  for (size_t i = 0; i < training.beside.size(); ++i)
-    add(training.beside[i], job.online->reward_models[i].model->folder());
+  for (size_t i = 0; i < training.beside.size(); ++i) add(training.beside[i], job.graph.beside[i].folder);
   std::erase_if(stored.places, [&](const auto& place) { return training.parts.contains(place.first); });
   return stored;
 }
@@ -71,7 +69,7 @@ Policy policy_of(const Job& job, const TrainingGraph& training, const StoredWeig
 void plan_others(const PlanningInputs& in, PlannedJob& planned) {
   planned.beside = row_programs(in.job, planned.training);
   for (JobProgram& program : planned.beside) plan_in_group(in, planned, program);
-  if (in.job.online || !in.job.samples.empty()) plan_generation(in, planned);
+  if (in.job.kind->generation(in.job).at_once > 0 || !in.job.samples.empty()) plan_generation(in, planned);
   planned.context.beside.clear();
   for (const JobProgram& program : planned.beside) {
     PlanContext::Program& beside = planned.context.beside.emplace_back();
@@ -244,11 +242,11 @@ PlannedJob plan_programs(const Job& job, const Machine& machine, TrainingGraph t
     if (!frontier) (void)make_plan(graph, machine, budget, policy, result.context.runs(), &points);
     make_room_for_others(inputs, frontier ? *frontier : points, result);
   }
-  if (job.online) result.context.generation = forecast_round(job, result.beside, machine);
+  result.context.generation = job.kind->forecast(job, result.beside, machine);
   result.context.reference = reference_of(job, result);
   if (job.graph.value)
     result.context.value_model = fmt::format("{}, trained in full: its layers stand behind the model's",
-                                             rewards::file_name(job.config.online->ppo.value_model));
+                                             rewards::file_name(job.graph.value->folder));
   const auto check = [](std::string_view name, const Graph& one) {
     const std::vector<std::string> violations = verify(one);
     SPILLWAY_CHECK(violations.empty(), "the graph of {} is wrong: {}", name, violations.front());

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/index.h"
-#include "base/math.h"
 #include "base/sizes.h"
 #include "infer/scoring/reward_program.h"
 #include "job/micro_batch_group.h"
@@ -19,7 +18,7 @@ using Kind = JobProgram::Kind;
 // the reference, so that training needs no second copy of them.
 JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
   JobProgram result{.kind = Kind::kScoring,
-                    .name = job.online ? "scores of a round" : "precompute_ref_log_probs",
+                    .name = job.graph.reference.is_precomputed ? "precompute_ref_log_probs" : "scores of a round",
                     .model = job.model.get()};
   result.graph.name = "reference";
   ReferenceOptions reference = job.graph.reference;
@@ -29,49 +28,21 @@ JobProgram scoring_program(const Job& job, const TrainingGraph& training) {
   builder.adopt(training.adopted());
   result.objective = objective.append_known(builder);
   result.group = {result.objective};
-  if (job.online)
-    result.runs_per_round =
-        static_cast<double>(div_ceil(job.config.online->steps_per_generation, job.config.ranks.count));
   return result;
 }
 
-// Runs a model of TrainingGraphOptions::beside.
-JobProgram reward_program(const Job& job, size_t number, const TrainingGraph& training) {
-  const auto& [model, longest_prompt, room] = job.online->reward_models[number];
+JobProgram reward_program(const ModelBeside& beside, const TrainingGraph& training) {
   JobProgram result{.kind = Kind::kReward,
-                    .name = fmt::format("the reward model {}", rewards::file_name(model->folder())),
-                    .model = model->model().get()};
+                    .name = fmt::format("the reward model {}", rewards::file_name(beside.folder)),
+                    .model = beside.model.get()};
   result.graph.name = "rewards";
   Builder builder(result.graph, {.name = "score"});
   builder.adopt(training.adopted());
-  ModelOptions options = job.graph.beside[number].options;
-  options.tokens = room.tokens;
-  options.max_sequences = room.texts;
-  options.sequence_len = room.tokens / std::max<int64_t>(1, room.texts);
-  const ModelGraph built = model->model()->build(builder, options);
+  const ModelGraph built = beside.model->build(builder, beside.options);
   infer::append_token_scores(builder, built);
   result.objective.columns = built.columns;
   result.group = {result.objective};
-  result.runs_per_round = static_cast<double>(job.online->completions_of_rank) *
-                          static_cast<double>(job.online->sequence_len) / static_cast<double>(room.tokens);
   return result;
-}
-
-// A prompt is read once for all its completions, except for its last token, which is the first that is decoded.
-void count_runs(const Job& job, std::vector<JobProgram>& programs) {
-  const config::OnlineSettings& online = *job.config.online;
-  const int64_t completions = job.online->completions_of_rank, longest = online.completions.max_tokens;
-  const int64_t read = completions / online.num_generations * (job.online->sequence_len - longest - 1);
-  for (JobProgram& program : programs) {
-    if (program.kind == Kind::kGather) {
-      program.runs_per_round = 1;
-      continue;
-    }
-    const int64_t at_once = program.graph.tokens();
-    program.runs_per_round = program.kind == Kind::kPrompt
-                                 ? static_cast<double>(read) / static_cast<double>(at_once)
-                                 : static_cast<double>(div_ceil(completions, at_once) * longest);
-  }
 }
 
 // Cuts the weights that training has cut.
@@ -107,9 +78,12 @@ void repeat(JobProgram& program, int64_t count) {
 std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& training) {
   std::vector<JobProgram> programs;
   programs.push_back(evaluation_program(*job.model, job.graph, training));
-  const bool scores_rounds = job.online && !job.online->objective->passes().empty();
+  const std::vector<ScorePass> passes = job.graph.objective->passes();
+  const bool scores_rounds =
+      std::any_of(passes.begin(), passes.end(), [](const ScorePass& pass) { return pass.is_run_before; });
   if (job.graph.reference.is_precomputed || scores_rounds) programs.push_back(scoring_program(job, training));
-  for (size_t i = 0; i < job.graph.beside.size(); ++i) programs.push_back(reward_program(job, i, training));
+  for (const ModelBeside& beside : job.graph.beside) programs.push_back(reward_program(beside, training));
+  job.kind->count_runs(job, programs);
   cut_weights(training, programs);
   return programs;
 }
@@ -117,8 +91,8 @@ std::vector<JobProgram> row_programs(const Job& job, const TrainingGraph& traini
 infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once) {
   std::vector<int64_t> lengths;
   for (const infer::Prompt& prompt : job.samples.prompts) lengths.push_back(prompt.sequence_tokens());
-  if (job.online) append_repeated(lengths, at_once, job.online->sequence_len);
-  return infer::generation_sizes(std::move(lengths), job.online ? std::max<int64_t>(at_once, 1) : infer::kMaxSequences);
+  append_repeated(lengths, at_once, job.kind->generation(job).sequence_len);
+  return infer::generation_sizes(std::move(lengths), at_once > 0 ? at_once : infer::kMaxSequences);
 }
 
 std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training,
@@ -126,22 +100,23 @@ std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph&
                                             const infer::ParameterNames& gathered) {
   auto [decode, prompt, gather] =
       infer::build_generation_graphs(*job.model, job.graph.model, sizes, &training.adopted(), gathered);
+  const RunGeneration generation = job.kind->generation(job);
   std::vector<JobProgram> programs;
   programs.push_back({.kind = Kind::kDecode,
-                      .name = job.online ? "generation" : "the answers to sample_prompts",
+                      .name = std::string(generation.decode_name),
                       .model = job.model.get(),
                       .graph = std::move(decode.graph),
                       .cached = std::move(decode.model),
                       .choice = decode.choice});
   programs.push_back({.kind = Kind::kPrompt,
-                      .name = job.online ? "prompts of a round" : "sample_prompts",
+                      .name = std::string(generation.prompt_name),
                       .model = job.model.get(),
                       .graph = std::move(prompt.graph),
                       .cached = std::move(prompt.model)});
   if (gather)
     programs.push_back(
         {.kind = Kind::kGather, .name = "gathered weights", .model = job.model.get(), .graph = std::move(*gather)});
-  if (job.online) count_runs(job, programs);
+  job.kind->count_runs(job, programs);
   cut_weights(training, programs);
   return programs;
 }

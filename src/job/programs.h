@@ -55,7 +55,7 @@ void repeat(JobProgram& program, int64_t count);
 [[nodiscard]] std::vector<JobProgram> generation_programs(const Job& job, const TrainingGraph& training,
                                                           const infer::GenerationSizes& sizes,
                                                           const infer::ParameterNames& gathered = {});
-// Returns the capacities with which up to `at_once` completions are generated together.
+// Returns the capacities with which up to `at_once` completions are generated together; 0: of sample prompts alone.
 [[nodiscard]] infer::GenerationSizes generation_sizes_of(const Job& job, int64_t at_once);
 
 // Returns the largest peak of a tier over all programs.

@@ -10,7 +10,6 @@
 namespace spillway::train {
 namespace {
 
-constexpr int64_t kShortestSequence = 64;
 constexpr int64_t kMostTimes = 16;  // as many ranks
 
 // Returns true if device and host are the same RAM.
@@ -37,18 +36,15 @@ class Levers {
     add_tiles();
     // If both are the same RAM, a host budget gains no more than a device budget, which is always offered.
     if (!has_one_ram(machine_)) add_tier(Tier::kHost, usable_bytes(free_bytes(machine_, Tier::kHost)));
-    job_.clips ? add_frames() : add_sequences();
+    if (SuggestedChange shorter = job_.kind->shorter_rows(loaded_, job_); !shorter.grades.empty())
+      suggestions_.push_back(std::move(shorter));
     add_four_bits();
     add_state_in_8bit();
     return std::move(suggestions_);
   }
 
  private:
-  // Returns the key as the config spells it.
-  [[nodiscard]] std::string spelled(const std::string& key) const {
-    const auto found = loaded_.spelled.find(key);
-    return found == loaded_.spelled.end() ? key : found->second;
-  }
+  [[nodiscard]] std::string spelled(const std::string& key) const { return spelled_key(loaded_, key); }
 
   void add_plan() {
     if (config_.offload.plan == config::PlanMode::kFixed)
@@ -140,7 +136,7 @@ class Levers {
     const auto is_given = [&](const char* key) { return loaded_.given.contains(key); };
     const bool is_alone = ranks == 1 && (!is_given("num_processes") || is_given("dp_shard_size") ||
                                          is_given("dp_replicate_size") || is_given("context_parallel_size"));
-    if (is_alone || has_no_more || is_given("batch_size") || config_.online) return;
+    if (is_alone || has_no_more || is_given("batch_size") || job_.kind->generation(job_).at_once > 0) return;
     const std::string key = spelled(is_given("num_gpus") ? "num_gpus" : "num_processes");
     SuggestedChange suggestion;
     const int64_t context = config_.ranks.context;
@@ -156,8 +152,7 @@ class Levers {
     suggestions_.push_back(std::move(suggestion));
   }
 
-  // Increases accumulation, and the micro-batches per round, by the same factor, so that a step has the same
-  // completions.
+  // Increases accumulation by the same factor, so that a step has the same rows.
   void add_rows() {
     SuggestedChange suggestion;
     const config::BatchSettings& batches = config_.batches;
@@ -169,32 +164,8 @@ class Levers {
       const int64_t parts = batches.micro_batch_size / rows;
       change.push_back(
           {spelled("gradient_accumulation_steps"), fmt::format("{}", micro_batches_of_rank(job_) * parts)});
-      if (config_.online && loaded_.given.contains("steps_per_generation"))
-        change.push_back({spelled("steps_per_generation"),
-                          fmt::format("{}", config_.online->steps_per_generation / config_.ranks.count * parts)});
+      job_.kind->add_to_smaller_batches(loaded_, parts, change);
     }
-    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
-  }
-
-  void add_sequences() {
-    const std::string& key = config_.batches.length_key;
-    std::vector<std::string> keys = {spelled(key)};
-    if (key != "sequence_len" && loaded_.spelled.contains("sequence_len")) keys.push_back(spelled("sequence_len"));
-    SuggestedChange suggestion{.trains = "on shorter rows"};
-    for (int64_t length = config_.batches.sequence_len / 2; length >= kShortestSequence; length /= 2) {
-      Overrides& change = suggestion.grades.emplace_back();
-      for (const std::string& each : keys) change.push_back({each, fmt::format("{}", length)});
-    }
-    if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
-  }
-
-  // Offers shorter clips, if the rows say how long theirs are.
-  void add_frames() {
-    if (!job_.clips->sets) return;
-    SuggestedChange suggestion{.trains = "on shorter clips"};
-    const int64_t of_patch = job_.clips->demands.patch[0];
-    for (int64_t frames = job_.clips->max_frames / 2; frames >= of_patch; frames /= 2)
-      suggestion.grades.push_back({{spelled("num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
     if (!suggestion.grades.empty()) suggestions_.push_back(std::move(suggestion));
   }
 
@@ -231,6 +202,11 @@ class Levers {
 };
 
 }  // namespace
+
+std::string spelled_key(const config::LoadedConfig& loaded, const std::string& key) {
+  const auto found = loaded.spelled.find(key);
+  return found == loaded.spelled.end() ? key : found->second;
+}
 
 std::vector<SuggestedChange> suggested_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
                                                const Machine& machine) {

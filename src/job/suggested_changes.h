@@ -24,6 +24,9 @@ struct SuggestedChange {
   std::optional<Tier> opens;
 };
 
+// Returns the key as the config spells it.
+[[nodiscard]] std::string spelled_key(const config::LoadedConfig& loaded, const std::string& key);
+
 // Returns the changes for a job whose `plan` does not fit, written with the keys that the config uses, the least
 // intrusive first. Larger budgets of the missing tiers are not among them: they always help.
 [[nodiscard]] std::vector<SuggestedChange> suggested_changes(const config::LoadedConfig& loaded, const Job& job,

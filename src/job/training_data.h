@@ -14,7 +14,7 @@
 #include "data/dataset.h"
 #include "data/preferences.h"
 #include "data/stream/row_stream.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 
 namespace spillway::train {
 

@@ -32,8 +32,9 @@ constexpr int64_t kStateSliceElems = int64_t{4} << 20;
 // A model that a program beside training runs. All its weights are copies (ModelOptions::copies), and every program of
 // the job keeps them where the plan of training puts them.
 struct ModelBeside {
+  std::string folder;  // of its weights
   ModelPtr model;
-  ModelOptions options;
+  ModelOptions options;  // of its program
 };
 
 struct TrainingGraphOptions {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct ReferenceOptions {
 // A model that the objective reads and trains beside the main one, as PPO's value model. It has its own weights; the
 // names of their values begin with ModelOptions::prefix.
 struct ValueModel {
+  std::string folder;  // of its weights
   ModelPtr model;
   ModelOptions options;
 };

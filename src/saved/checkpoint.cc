@@ -226,10 +226,10 @@ void load_base_of(const CheckpointRecord& checkpoint, const Job& job, const Trai
 }  // namespace
 
 std::optional<std::vector<RewardModelIdentity>> identify_reward_models(const Job& job) {
-  if (!job.online) return {};
+  if (job.kind->generation(job).at_once == 0) return {};
   std::vector<RewardModelIdentity> models;
-  for (const JobRewardModel& one : job.online->reward_models)
-    models.push_back({one.model->folder(), identify_base(open_weights(one.model->folder()))});
+  for (const ModelBeside& one : job.graph.beside)
+    models.push_back({one.folder, identify_base(open_weights(one.folder))});
   return models;
 }
 

@@ -96,36 +96,13 @@ config::YamlNode front_matter(const fs::path& readme) {
   }
 }
 
-// The words for a kind of job in its card, and the classes that load its result.
-struct Kind {
-  std::string tag, method, task, model_class;
-};
-Kind kind_of(const Job& job) {
-  constexpr const char* kCausal = "ForCausalLM";
-  const config::Config& c = job.config;
-  if (job.clips)
-    return {"flow-matching", "flow matching", job.clips->demands.image_width > 0 ? "image-to-video" : "text-to-video",
-            ""};
-  if (c.online) return {c.online->name, "online reinforcement learning", "text-generation", kCausal};
-  if (!c.preference) {
-    if (c.data.stream) return {"pretraining", "pretraining", "text-generation", kCausal};
-    return {"sft", "supervised fine-tuning", "text-generation", kCausal};
-  }
-  const std::string& name = c.preference->name;
-  if (c.preference->kind == config::PreferenceKind::kReward)
-    return {"reward-trainer", "reward modelling", "text-classification", "ForSequenceClassification"};
-  if (c.preference->kind == config::PreferenceKind::kSteps)
-    return {"prm", "reward modelling of steps", "token-classification", "ForTokenClassification"};
-  return {name, "training by preferences", "text-generation", kCausal};
-}
-
-std::string front_matter_of(const Job& job, const Kind& kind, bool is_adapter, const std::string& license) {
+std::string front_matter_of(const Job& job, const CardWords& words, bool is_adapter, const std::string& license) {
   const config::Config& c = job.config;
   std::string text = fmt::format("---\nbase_model: {}\nlibrary_name: {}\npipeline_tag: {}\n", yaml_text(base_name(c)),
-                                 job.clips    ? "diffusers"
-                                 : is_adapter ? "peft"
-                                              : "transformers",
-                                 kind.task);
+                                 !words.pipeline.empty() ? "diffusers"
+                                 : is_adapter            ? "peft"
+                                                         : "transformers",
+                                 words.task);
   text += license;
   std::vector<std::string> ids;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
@@ -134,19 +111,19 @@ std::string front_matter_of(const Job& job, const Kind& kind, bool is_adapter, c
   }
   if (!ids.empty()) text += "datasets:\n";
   for (const std::string& id : ids) text += fmt::format("- {}\n", yaml_text(id));
-  text += fmt::format("tags:\n- spillway\n- {}\n", yaml_text(kind.tag));
+  text += fmt::format("tags:\n- spillway\n- {}\n", yaml_text(words.tag));
   if (is_adapter) text += "- lora\n";
   return text + "---\n";
 }
 
-std::string intro(const Job& job, const Kind& kind, bool is_adapter) {
+std::string intro(const Job& job, const CardWords& words, bool is_adapter) {
   const config::Config& c = job.config;
   fs::path output = fs::path(c.output.output_dir).lexically_normal();
   if (!output.has_filename()) output = output.parent_path();
   std::string text = fmt::format(
       "\n# {}\n\n{} of `{}`, made by {}{} with Spillway.\n", output.filename().string(),
-      is_adapter ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), kind.method,
-      kind.method == "supervised fine-tuning" || kind.method == "pretraining" ? "" : fmt::format(" ({})", kind.tag));
+      is_adapter ? "A LoRA adapter" : "A fine-tuned copy", base_name(c), words.method,
+      words.method == "supervised fine-tuning" || words.method == "pretraining" ? "" : fmt::format(" ({})", words.tag));
   std::vector<std::string> data;
   for (const data::DatasetConfig& dataset : c.data.datasets) {
     const std::string id = hub_id(dataset.path, "datasets");
@@ -157,11 +134,10 @@ std::string intro(const Job& job, const Kind& kind, bool is_adapter) {
 }
 
 // The usage with diffusers.
-std::string use_of_video(const Job& job, const Kind& kind) {
+std::string use_of_video(const Job& job, const std::string& pipeline) {
   const config::Config& c = job.config;
   const std::string output = json_string(c.output.output_dir);
   const std::string component = component_name(c.model.base_model);
-  const char* const pipeline = kind.task == "image-to-video" ? "WanImageToVideoPipeline" : "WanPipeline";
   // The pipeline's folder is the parent of the transformer's.
   const std::string base = json_string(fs::path(base_name(c)).parent_path().string());
   if (job.graph.model.lora)
@@ -176,19 +152,19 @@ std::string use_of_video(const Job& job, const Kind& kind) {
       pipeline, component, output, json_string(component), base);
 }
 
-std::string use(const Job& job, const Kind& kind, bool lora) {
-  if (job.clips) return use_of_video(job, kind);
+std::string use(const Job& job, const CardWords& words, bool lora) {
+  if (!words.pipeline.empty()) return use_of_video(job, words.pipeline);
   const config::Config& c = job.config;
   const std::string folder = json_string(c.output.output_dir);
-  const std::string model_class = fmt::format("Auto{}Model{}", lora ? "Peft" : "", kind.model_class);
+  const std::string model_class = fmt::format("Auto{}Model{}", lora ? "Peft" : "", words.model_class);
   std::string text = "\n## Use\n\n```python\n";
   text += fmt::format("from {} import {}\nfrom transformers import AutoTokenizer\n\n", lora ? "peft" : "transformers",
                       model_class);
   // By default PEFT creates a base with two labels.
-  const bool is_scorer = lora && kind.task == "text-classification";
+  const bool is_scorer = lora && words.task == "text-classification";
   text += fmt::format("model = {}.from_pretrained({}{})\ntokenizer = AutoTokenizer.from_pretrained({})\n```\n",
                       model_class, folder, is_scorer ? ", num_labels=1" : "", folder);
-  if (kind.task != "text-generation") return text;
+  if (words.task != "text-generation") return text;
   const std::string output = shell_text(c.output.output_dir);
   const std::string command = lora
                                   ? fmt::format("spillway chat {} --adapter {}", shell_text(c.model.base_model), output)
@@ -208,7 +184,7 @@ std::string results(const TrainedFacts& facts) {
   };
   row("steps", fmt::format("{} of {}", facts.steps, facts.total_steps));
   row("epochs", fmt::format("{:.4g}", facts.epochs));
-  row(facts.are_patches ? "patches trained on" : "tokens trained on", fmt::format("{}", facts.tokens));
+  row(fmt::format("{} trained on", facts.unit), fmt::format("{}", facts.tokens));
   if (facts.loss) row("loss of the last step", fmt::format("{:.4g}", *facts.loss));
   for (const KeptMetric& metric : facts.evaluation)
     row(fmt::format("eval_{}, after step {}", metric.key, facts.evaluation_step), shown(metric));
@@ -252,10 +228,10 @@ std::string license_lines(const fs::path& base) {
 }
 
 std::string model_card(const Job& job, const TrainedFacts& facts, const std::string& license) {
-  const Kind kind = kind_of(job);
+  const CardWords words = job.kind->card(job);
   const bool is_adapter = job.graph.model.lora && !facts.is_merged;
-  return front_matter_of(job, kind, is_adapter, license) + intro(job, kind, is_adapter) + use(job, kind, is_adapter) +
-         results(facts) + memory(job, facts) + settings(facts) + std::string(kMark);
+  return front_matter_of(job, words, is_adapter, license) + intro(job, words, is_adapter) +
+         use(job, words, is_adapter) + results(facts) + memory(job, facts) + settings(facts) + std::string(kMark);
 }
 
 void write_model_card(const fs::path& file, const Job& job, const TrainedFacts& facts, const std::string& license) {

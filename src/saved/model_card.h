@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/job.h"
@@ -18,10 +19,10 @@ namespace spillway::train {
 struct TrainedFacts {
   int64_t steps = 0, total_steps = 0;  // done, and those that were planned
   double epochs = 0;
-  int64_t tokens = 0;          // seen, without padding
-  bool are_patches = false;    // of clips
-  bool is_merged = false;      // an adapter, into its base: the result is a model
-  std::optional<double> loss;  // of the last step
+  int64_t tokens = 0;                // seen, without padding
+  std::string_view unit = "tokens";  // of which those are
+  bool is_merged = false;            // an adapter, into its base: the result is a model
+  std::optional<double> loss;        // of the last step
   int64_t evaluation_step = 0;
   std::vector<KeptMetric> evaluation;  // the last; empty: there was none
   std::string metric;                  // that tells the best evaluation

@@ -4,26 +4,14 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "config/keys.h"
 #include "config/values.h"
 #include "job/optimizer_options.h"
-#include "rewards/rewards.h"
 
 namespace spillway::train {
 namespace {
 
 constexpr const char* kInit = "peft_init_lora_weights";
 constexpr const char* kOverrides = "overrides_of_model_config";
-
-std::string printed(const std::vector<double>& numbers) {
-  std::vector<std::string> texts;
-  for (const double number : numbers) texts.push_back(config::print_value(number));
-  return texts.size() == 1 ? texts.front() : config::print_value(texts);
-}
-
-void add_numbers(RunSettings& settings, std::initializer_list<std::pair<const char*, double>> numbers) {
-  for (const auto& [key, value] : numbers) settings[key] = config::print_value(value);
-}
 
 void add_adapter(RunSettings& settings, const Job& job) {
   settings["adapter"] = config::print_value(job.config.adapter ? config::Adapter::kLora : config::Adapter::kNone);
@@ -66,167 +54,6 @@ void add_quantisation(RunSettings& settings, const std::optional<config::Quantis
   settings["bnb_4bit_use_double_quant"] = config::print_value(quantisation->double_quant);
 }
 
-void add_sync(RunSettings& settings, const std::optional<config::ReferenceSync>& sync) {
-  settings["sync_ref_model"] = config::print_value(sync.has_value());
-  if (!sync) return;
-  settings["ref_model_sync_steps"] = config::print_value(sync->sync_steps);
-  settings["ref_model_mixup_alpha"] = config::print_value(sync->mixup_alpha);
-}
-
-// Uses TRL's name of the loss, since axolotl's is for preferences.
-void add_text_loss(RunSettings& settings, const config::Config& config) {
-  constexpr std::string_view kNames[] = {"nll", "dft", "eaft"};  // by TextLoss
-  settings["loss_type"] = kNames[static_cast<size_t>(config.text_loss)];
-  if (config.text_loss == config::TextLoss::kWeightedByEntropy) {
-    settings["eaft_alpha"] = config::print_value(config.entropy_weight.alpha);
-    settings["eaft_k"] = config::print_value(config.entropy_weight.top);
-  }
-  settings["label_smoothing_factor"] = config::print_value(config.label_smoothing);
-  settings["kd_trainer"] = config::print_value(config.distillation.has_value());
-  config::Spelled keys;
-  if (config.model.qat) static_cast<config::QatSettings&>(keys) = *config.model.qat;
-  settings.merge(config::compared_values("Quantisation-aware training", 0, keys));
-  if (!config.distillation) return;
-  static_cast<config::DistillationSettings&>(keys) = *config.distillation;
-  settings.merge(config::compared_values("Distillation", 0, keys));
-}
-
-void add_preference(RunSettings& settings, const config::Config& config) {
-  const std::optional<config::PreferenceSettings>& preference = config.preference;
-  settings["rl"] = preference ? preference->name : "none";
-  if (!preference) return;
-  std::vector<std::string> losses, weights;
-  for (const config::WeightedLoss& one : preference->losses) {
-    if (config::name_of(one.loss).empty()) continue;  // the only one of its objective
-    losses.emplace_back(config::name_of(one.loss));
-    weights.push_back(config::print_value(one.weight));
-  }
-  settings["dpo_loss_type"] = config::print_value(losses);
-  settings["dpo_loss_weights"] = config::print_value(weights);
-  config::Spelled keys;
-  static_cast<config::PreferenceKeys&>(keys) = *preference;
-  settings.merge(config::compared_values("Preferences", config::read_by::kPreferences, keys));
-  add_numbers(settings, {{"rl_beta", preference->beta},
-                         {"dpo_ld_alpha", preference->ld_alpha.value_or(1)},
-                         {"center_rewards_coefficient", preference->center_rewards_coefficient}});
-  settings["ref_model"] = config::print_value(preference->ref_model);
-  add_sync(settings, preference->sync);
-}
-
-void add_entropy(RunSettings& settings, const config::OnlineSettings& online) {
-  const std::optional<config::AdaptiveEntropy>& adaptive = online.adaptive_entropy;
-  settings["use_adaptive_entropy"] = config::print_value(adaptive.has_value());
-  if (adaptive)
-    add_numbers(settings, {{"entropy_target", adaptive->target},
-                           {"entropy_coef_delta", adaptive->delta},
-                           {"entropy_coef_min", adaptive->least},
-                           {"entropy_coef_max", adaptive->most}});
-}
-
-void add_grpo(RunSettings& settings, const config::OnlineSettings& online) {
-  settings["loss_type"] = config::name_of(online.loss);
-  settings["multi_objective_aggregation"] = config::print_value(online.aggregation);
-  add_numbers(settings, {{"delta", online.delta.value_or(0)},
-                         {"off_policy_mask_threshold", online.off_policy_mask_threshold.value_or(0)}});
-  add_entropy(settings, online);
-}
-
-void add_rloo(RunSettings& settings, const config::OnlineSettings& online) {
-  const auto& range = online.reward_clip_range;
-  settings["reward_clip_range"] = range ? fmt::format("{} to {}", range->first, range->second) : "";
-}
-
-void add_pairs(RunSettings& settings, const config::OnlineSettings& online) {
-  settings["loss_type"] = config::name_of(online.pair_loss);
-  settings["max_length"] = config::print_value(online.max_length.value_or(0));
-}
-
-// Adds the keys of a section that `objective` and its loss read, and that are settings as they are.
-void add_keys(RunSettings& settings, std::string_view section, uint32_t objective,
-              const config::OnlineSettings& online) {
-  config::Spelled keys;
-  static_cast<config::ReinforcementKeys&>(keys) = online;
-  static_cast<config::PpoKeys&>(keys) = online.ppo;
-  keys.advantages = online.ppo.advantages;
-  RunSettings values = config::compared_values(section, objective, keys);
-  std::erase_if(values, [&](const auto& one) { return config::is_of_other_loss(one.first, online.loss); });
-  settings.merge(std::move(values));
-}
-
-// Adds what the kind of loss reads, and nothing that another one does.
-void add_loss(RunSettings& settings, const config::OnlineSettings& online) {
-  constexpr std::string_view kSection = "Reinforcement learning";
-  using namespace config::read_by;
-  switch (online.kind) {
-    case config::OnlineKind::kGrpo:
-      add_grpo(settings, online);
-      settings["epsilon_high"] = config::print_value(online.epsilon_high);
-      return add_keys(settings, kSection, kGrpo, online);
-    case config::OnlineKind::kRloo:
-      add_rloo(settings, online);
-      settings["epsilon_high"] = config::print_value(online.epsilon_high);
-      return add_keys(settings, kSection, kRloo, online);
-    case config::OnlineKind::kOnlineDpo:
-      add_pairs(settings, online);
-      return add_keys(settings, kSection, kOnlineDpo, online);
-    case config::OnlineKind::kPpo:
-      settings["value_model_path"] = config::print_value(online.ppo.value_model);
-      add_keys(settings, "PPO", kPpo, online);
-      return add_keys(settings, kSection, kPpo, online);
-  }
-}
-
-void add_online(RunSettings& settings, const config::OnlineSettings& online) {
-  settings["rl"] = online.name;
-  add_loss(settings, online);
-  if (online.kind != config::OnlineKind::kPpo) settings["rl_beta"] = printed(online.betas);
-  add_sync(settings, online.sync);
-  for (const auto& [key, value] : {std::pair{"max_completion_length", online.completions.max_tokens},
-                                   {"top_k", online.completions.top_k},
-                                   {"generation_kwargs.min_new_tokens", online.completions.min_tokens},
-                                   {"num_generations", online.num_generations},
-                                   {"steps_per_generation", online.steps_per_generation},
-                                   {"num_iterations", online.num_iterations}})
-    settings[key] = config::print_value(value);
-  for (const auto& [key, value] : {std::pair{"temperature", online.completions.temperature},
-                                   {"top_p", online.completions.top_p},
-                                   {"min_p", online.completions.min_p},
-                                   {"repetition_penalty", online.completions.repetition_penalty}})
-    settings[key] = config::print_value(value);
-}
-
-// Adds the reward functions and their weights.
-void add_rewards(RunSettings& settings, const rewards::RewardSettings& rewards) {
-  settings["reward_funcs"] = config::print_value(rewards::names_of(rewards.functions));
-  std::vector<std::string> weights;
-  for (const double weight : rewards.weights) weights.push_back(config::print_value(weight));
-  settings["reward_weights"] = config::print_value(weights);
-}
-
-void add_video(RunSettings& settings, const ClipJob& clips) {
-  config::Spelled keys;
-  keys.flow = clips.flow;
-  keys.precondition_outputs = clips.preconditions;
-  settings.merge(config::compared_values("Video", 0, keys));
-  settings["normalize_latents"] = config::print_value(!clips.flow.latents_mean.empty());
-}
-
-// Adds packing under the keys that selected it: axolotl's or TRL's.
-void add_packing(RunSettings& settings, const data::BatchOptions& options) {
-  using data::PackingStrategy;
-  const bool sequential = options.packing == PackingStrategy::kSequential;
-  const bool axolotls = sequential || options.packing == PackingStrategy::kFirstFit;
-  const bool trls = options.packing && !axolotls;
-  const bool by_batch = options.packing_scope_rows > 0;
-  settings["sample_packing"] = config::print_value(axolotls);
-  settings["sample_packing_sequentially"] = config::print_value(sequential);
-  settings["sample_packing_bin_size"] = config::print_value(options.line_rows);
-  settings["packing"] = config::print_value(trls);
-  settings["packing_strategy"] = config::print_value(trls ? *options.packing : PackingStrategy::kBfd);
-  settings["packing_scope"] =
-      config::print_value(by_batch ? config::PackingScope::kBatch : config::PackingScope::kDataset);
-}
-
 void add_batches(RunSettings& settings, const config::Config& config) {
   const data::BatchOptions& options = config.data.batches;
   settings["micro_batch_size"] = config::print_value(config.batches.micro_batch_size);
@@ -237,14 +64,6 @@ void add_batches(RunSettings& settings, const config::Config& config) {
   settings["data_seed"] = config::print_value(static_cast<int64_t>(options.seed));
   settings["dataloader_drop_last"] = config::print_value(options.drops_last);
   settings["shuffle_dataset"] = config::print_value(shuffles);
-}
-
-// Adds settings of text batches, which clips do not have.
-void add_lines(RunSettings& settings, const config::Config& config) {
-  const data::BatchOptions& options = config.data.batches;
-  settings["sequence_len"] = config::print_value(config.batches.sequence_len);
-  add_packing(settings, options);
-  settings["group_by_length"] = config::print_value(options.order == data::RowOrder::kGroupedByLength);
 }
 
 // Adds each option with its effective value, given or not.
@@ -308,21 +127,9 @@ RunSettings forward_settings_of(const Job& job) {
 
 RunSettings settings_of(const Job& job, const TrainingLength& length) {
   RunSettings settings = forward_settings_of(job);
-  add_preference(settings, job.config);
-  if (!job.config.preference && !job.config.online && !job.clips) add_text_loss(settings, job.config);
-  if (job.config.online) add_online(settings, *job.config.online);
-  if (job.config.online && job.config.rewards) add_rewards(settings, *job.config.rewards);
-  if (job.clips) {
-    add_video(settings, *job.clips);
-    settings["eval_timesteps"] = printed(job.config.video.eval_timesteps);
-    settings["use_ema"] = config::print_value(job.graph.ema.has_value());
-  }
-  if (job.graph.ema) {
-    settings["ema_decay"] = config::print_value(job.graph.ema->decay);
-    settings["ema_start_step"] = config::print_value(job.graph.ema->start_step);
-  }
+  settings["rl"] = "none";
+  job.kind->add_settings(job, settings);
   add_batches(settings, job.config);
-  if (!job.clips) add_lines(settings, job.config);
   add_optimizer(settings, job);
   add_optimisation(settings, job.config, length.total_steps);
   settings["router_aux_loss_coef"] = config::print_value(job.graph.model.router_aux_loss_coef);

@@ -4,18 +4,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <map>
 #include <string>
 #include <string_view>
 
 #include "job/job.h"
+#include "job/settings.h"
 #include "saved/training_length.h"
 
 namespace spillway::train {
 
-// Maps the name of a config key to its effective value. Keys that select other rows are left out: checkpoints refuse
-// other rows by themselves.
-using RunSettings = std::map<std::string, std::string>;
 [[nodiscard]] RunSettings settings_of(const Job& job, const TrainingLength& length);
 
 // Returns the settings that a forward pass depends on: the adapter, the storage of the base, the precision.

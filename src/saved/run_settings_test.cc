@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "config/keys.h"
+#include "job/clips/clip_job.h"
+#include "job/online/online_job.h"
 
 using namespace spillway;
 using namespace spillway::train;
@@ -20,6 +22,7 @@ config::OnlineSettings online_settings(config::OnlineKind kind, config::PolicyLo
 RunSettings online_run(const config::OnlineSettings& online) {
   Job job;
   job.config.online = online;
+  job.kind = std::make_shared<OnlineJob>();
   job.config.rewards = rewards::RewardSettings{};
   return settings_of(job, {.total_steps = 10});
 }
@@ -36,7 +39,7 @@ RunSettings settings_of_all_kinds() {
   preferences.config.preference.emplace().sync = config::ReferenceSync{};
   all.merge(settings_of(preferences, {.total_steps = 10}));
   Job video;
-  video.clips.emplace();
+  video.kind = std::make_shared<ClipJob>();
   video.graph.ema.emplace();
   all.merge(settings_of(video, {.total_steps = 10}));
   using config::OnlineKind;
@@ -59,7 +62,7 @@ bool has_key(const RunSettings& settings, const config::ConfigKey& key) {
 
 TEST_CASE("the settings of a video run have the keys of clips, and none of rows of text") {
   Job job;
-  job.clips = ClipJob{};
+  job.kind = std::make_shared<ClipJob>();
   job.config.video.eval_timesteps = {100, 500};
   const RunSettings settings = settings_of(job, {.total_steps = 10});
   for (const char* key : {"use_ema", "eval_timesteps", "val_set_size", "flow_shift"}) {

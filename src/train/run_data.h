@@ -1,4 +1,5 @@
-// The data of a run of any kind: rows of tokens in memory, a stream of rows, prompts that the model answers, or clips.
+// The data of a run: its length, its feeds and its evaluation. Each kind of run (job/run_kind.h) has an implementation,
+// in train/rows/, train/clips/ or train/online/.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 #include "saved/checkpoint.h"
 #include "train/clips/clip_feed.h"
 #include "train/clips/clip_sampler.h"
-#include "train/online/rollout_feed.h"
+#include "train/online/round_record.h"
+#include "train/ranks.h"
 #include "train/session.h"
 #include "train/step_feed.h"
 

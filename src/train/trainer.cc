@@ -43,9 +43,9 @@ void check_finite(const StepRecord& record, const std::string& origin) {
 // those at which rollouts end.
 std::vector<int32_t> ends_of_run(const Job& job, const TrainingData& data) {
   std::vector<int32_t> ends = data.ends;
-  const auto add = [&ends](const std::vector<int32_t>& more) { ends.insert(ends.end(), more.begin(), more.end()); };
+  const auto add = [&ends](std::span<const int32_t> more) { ends.insert(ends.end(), more.begin(), more.end()); };
   if (job.config.adapter && !job.config.adapter->model_dir.empty()) add(listed_ends(job.config.adapter->model_dir));
-  if (job.online) add(job.online->stop_ids);
+  add(job.kind->stop_ids());
   return ends;
 }
 

@@ -79,7 +79,7 @@ TrainedFacts Trainer::facts() const {
   facts.total_steps = length_.total_steps;
   facts.epochs = length_.epoch.epochs_after(position_.step);
   facts.tokens = position_.num_tokens;
-  facts.are_patches = job_.clips.has_value();
+  facts.unit = job_.kind->unit();
   facts.metric = stopping_.state().metric;
   facts.best = stopping_.state().best;
   facts.settings = position_.settings;

@@ -113,11 +113,7 @@ PreferenceRun run_preference(const config::Config& config, train::MakeRounds mak
   REQUIRE(planned.plan.fits);
   train::TrainingData data;
   (void)capture([&] {  // counts of rows
-    if (job.clips) {
-      data.clips = train::open_clips(job.config, *job.clips);
-    } else if (!job.online) {
-      data = train::load_training_data(job.config.data, job.config.tokenizer, job.model->text()->vocab_size);
-    }
+    data = job.kind->load(job, {}, [](int64_t) {});
     return 0;
   });
   ThreadPool pool(machine.threads);

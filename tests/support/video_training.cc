@@ -18,8 +18,9 @@ train::Job video_job(const std::string& name, bool has_lora, const std::filesyst
 }
 
 std::vector<ClipBatch> clip_batches(const train::Job& job, int64_t steps) {
-  const train::ClipSet& set = job.clips->sets->training;
-  train::ClipFeed feed(*job.clips, set, train::clip_order(job.config, set), 0, steps, {}, {});
+  const auto& kind = dynamic_cast<const train::ClipJob&>(*job.kind);
+  const train::ClipSet& set = kind.sets->training;
+  train::ClipFeed feed(kind, set, train::clip_order(job.config, set), 0, steps, {}, {});
   std::vector<ClipBatch> batches;
   for (int64_t step = 0; step < steps; ++step) {
     feed.begin(step);

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "data/clips/clip_stream.h"
 #include "io/file.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 #include "train/clips/clip_feed.h"
 
 namespace spillway {
@@ -13,6 +13,7 @@ using nlohmann::ordered_json;
 
 ordered_json write_clip_samples(const std::filesystem::path& folder, const config::Config& config, const Model& model,
                                 Progress& progress) {
+  train::check_no_text_keys(config);
   const train::ClipJob job = train::make_clip_job(config, model);
   const std::shared_ptr<const train::ClipSets> sets = train::open_clips(config, job);
   const train::ClipOrder order = train::clip_order(config, sets->training);

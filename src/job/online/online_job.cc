@@ -11,8 +11,16 @@
 #include "base/math.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "config/load.h"
 #include "data/batch.h"
+#include "job/clips/clip_job.h"
+#include "job/job.h"
+#include "job/online/round_forecast.h"
 #include "job/online/value_model.h"
+#include "job/programs.h"
+#include "job/reference.h"
+#include "job/suggested_changes.h"
+#include "job/training_data.h"
 #include "model/token_ids.h"
 #include "rewards/outside.h"
 #include "text/token_ids.h"
@@ -144,15 +152,13 @@ void say_what_others_do(const config::Config& config) {
 }
 
 // Reads the parts of the job that do not depend on the sizes of batches.
-OnlineJob read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now) {
-  OnlineJob job;
+void read_prompts(const config::Config& config, int64_t vocab_size, const std::tm& now, OnlineJob& job) {
   say_what_others_do(config);
   job.tokenizer = std::make_shared<text::Tokenizer>(
       text::Tokenizer::load(config.tokenizer.folder, config.tokenizer.special_tokens));
-  job.stop_ids = stop_ids_of(config, *job.tokenizer);
+  job.ends = stop_ids_of(config, *job.tokenizer);
   load_rows(config, vocab_size, now, job);
   job.reward_models = reward_models_of(config, job, now, vocab_size);
-  return job;
 }
 
 }  // namespace
@@ -173,20 +179,117 @@ infer::Prompt OnlineJob::prompt_of(const config::Config& config, const data::Pro
            .seed = (uint64_t{bits[0]} << 32) | bits[1]}};
 }
 
-OnlineJob make_online_job(const config::Config& config, const TextModel& model, const std::tm& now,
-                          const OnlineJob* before) {
+const OnlineJob& online_of(const Job& job) { return dynamic_cast<const OnlineJob&>(*job.kind); }
+
+void OnlineJob::take_model(Job& job) const {
+  check_no_video_keys(job.config);
+  check_predicts_tokens(text_of(*job.model, "base_model"), "base_model");
+}
+
+RowShape OnlineJob::read(const RunKind* before, Job& job) {
+  const config::Config& config = job.config;
   const config::OnlineSettings& online = *config.online;
+  const TextModel& model = text_of(*job.model, "base_model");
+  if (const auto* known = dynamic_cast<const OnlineJob*>(before)) {
+    *this = *known;
+  } else {
+    read_prompts(config, model.vocab_size, job.now, *this);
+  }
+  check_rows(training, online, model);
+  check_rows(validation, online, model);
+  (void)RoundSchedule(config, std::ssize(training));
+  objective = online_objective(online, config.batches.gradient_accumulation_steps);
   const int64_t round = online.round_size(config.batches.micro_batch_size);
-  OnlineJob job = before ? *before : read_prompts(config, model.vocab_size, now);
-  check_rows(job.training, online, model);
-  check_rows(job.validation, online, model);
-  (void)RoundSchedule(config, std::ssize(job.training));
-  job.objective = online_objective(online, config.batches.gradient_accumulation_steps);
-  job.sequence_len = longest_prompt(job) + online.completions.max_tokens;
-  job.completions_of_rank = div_ceil(round / online.num_generations, config.ranks.count) * online.num_generations;
-  job.most_at_once = std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), job.completions_of_rank);
-  for (JobRewardModel& one : job.reward_models) one.room = room_for(one, config, job);
-  return job;
+  sequence_len = longest_prompt(*this) + online.completions.max_tokens;
+  completions_of_rank = div_ceil(round / online.num_generations, config.ranks.count) * online.num_generations;
+  most_at_once = std::min(online.sequences_at_once.value_or(kUsuallyAtOnce), completions_of_rank);
+  for (JobRewardModel& one : reward_models) one.room = room_for(one, config, *this);
+  job.config.batches.sequence_len = sequence_len;
+  return {.sequences = objective->sequences_per_row()};
+}
+
+void OnlineJob::take_objective(Job& job) const {
+  const config::OnlineSettings& online = *job.config.online;
+  job.graph.objective = objective;
+  if (objective->has_reference())
+    job.graph.reference = {.model = policy_at_first(job.config, *job.model, job.graph.model),
+                           .is_synced = online.sync.has_value()};
+  if (online.kind == config::OnlineKind::kPpo) job.graph.value = value_model(job.config, *job.model, job.graph.model);
+  for (const JobRewardModel& one : reward_models) {
+    ModelBeside beside{one.model->folder(), one.model->model(), one.model->options()};
+    beside.options.tokens = one.room.tokens;
+    beside.options.max_sequences = one.room.texts;
+    beside.options.sequence_len = one.room.tokens / std::max<int64_t>(1, one.room.texts);
+    beside.options.copy_prefix = fmt::format("reward.{}.", job.graph.beside.size());
+    for (const Parameter& p : parameters_of(*beside.model, beside.options)) beside.options.copies.insert(p.name);
+    job.graph.beside.push_back(std::move(beside));
+  }
+}
+
+TrainingData OnlineJob::load(const Job&, const std::optional<std::tm>&,
+                             const std::function<void(int64_t records)>&) const {
+  return {};
+}
+
+std::string OnlineJob::method(const Job& job) const { return job.config.online->name; }
+
+CardWords OnlineJob::card(const Job& job) const {
+  return {job.config.online->name, "online reinforcement learning", "text-generation"};
+}
+
+int64_t OnlineJob::updates_per_step(const Job& job) const { return job.config.online->updates_per_step(); }
+
+RunGeneration OnlineJob::generation(const Job& job) const {
+  return {.at_once = most_at_once,
+          .sequence_len = sequence_len,
+          .gathers_weights = job.config.online->gathers_weights,
+          .completions = &job.config.online->completions,
+          .decode_name = "generation",
+          .prompt_name = "prompts of a round"};
+}
+
+// A prompt is read once for all its completions, except for its last token, which is the first that is decoded.
+void OnlineJob::count_runs(const Job& job, std::span<JobProgram> programs) const {
+  using Kind = JobProgram::Kind;
+  const config::OnlineSettings& online = *job.config.online;
+  const int64_t longest = online.completions.max_tokens;
+  const auto prompts = static_cast<double>(completions_of_rank / online.num_generations * (sequence_len - longest - 1));
+  for (JobProgram& program : programs) {
+    const int64_t room = program.graph.tokens();
+    switch (program.kind) {
+      case Kind::kEvaluation:
+        break;
+      case Kind::kScoring:
+        program.runs_per_round = static_cast<double>(div_ceil(online.steps_per_generation, job.config.ranks.count));
+        break;
+      case Kind::kReward:
+        program.runs_per_round =
+            static_cast<double>(completions_of_rank) * static_cast<double>(sequence_len) / static_cast<double>(room);
+        break;
+      case Kind::kDecode:
+        program.runs_per_round = static_cast<double>(div_ceil(completions_of_rank, room) * longest);
+        break;
+      case Kind::kPrompt:
+        program.runs_per_round = prompts / static_cast<double>(room);
+        break;
+      case Kind::kGather:
+        program.runs_per_round = 1;
+        break;
+    }
+  }
+}
+
+std::optional<PlanContext::Generation> OnlineJob::forecast(const Job& job, std::span<const JobProgram> programs,
+                                                           const Machine& machine) const {
+  return forecast_round(job, programs, machine);
+}
+
+// A step has the same completions.
+void OnlineJob::add_to_smaller_batches(const config::LoadedConfig& loaded, int64_t parts,
+                                       std::vector<config::ConfigOverride>& change) const {
+  if (!loaded.given.contains("steps_per_generation")) return;
+  const int64_t steps = loaded.config.online->steps_per_generation / loaded.config.ranks.count * parts;
+  change.push_back({spelled_key(loaded, "steps_per_generation"), fmt::format("{}", steps)});
 }
 
 }  // namespace spillway::train

@@ -32,7 +32,7 @@ void expect_ids_of_policy(std::string_view where, const Model& model, const std:
 
 ValueModel value_model(const config::Config& config, const Model& policy, const ModelOptions& options) {
   const std::string& folder = config.online->ppo.value_model;
-  ValueModel result{.model = with_one_score(read_model(folder), folder), .options = options};
+  ValueModel result{.folder = folder, .model = with_one_score(read_model(folder), folder), .options = options};
   result.model->check_trains();
   expect_ids_of_policy(kValueModelKey, *result.model, folder, text_of(policy, "base_model").vocab_size);
   result.options.prefix = "value.";

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/clips/clip_stream.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 #include "job/epoch_size.h"
 #include "train/session.h"
 #include "train/step_feed.h"

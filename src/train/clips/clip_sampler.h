@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "infer/clips/sampling.h"
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 #include "train/session.h"
 
 namespace spillway::train {

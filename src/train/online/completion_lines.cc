@@ -5,6 +5,7 @@
 
 #include "base/index.h"
 #include "base/json.h"
+#include "job/online/online_job.h"
 #include "train/online/generated_rounds.h"
 
 namespace spillway::train {
@@ -45,7 +46,7 @@ std::string completion_lines(const Job& job, std::span<const std::string> names,
   std::string lines;
   for (size_t i = 0; i < round.completions.size(); ++i) {
     const Completion& one = round.completions[i];
-    const data::PromptRow& row = nth(job.online->training, one.row);
+    const data::PromptRow& row = nth(online_of(job).training, one.row);
     Json extra = Json::object();
     for (const auto& [name, list] : record.answer->extra.items()) extra[name] = list.at(i);
     Json json = {{"generation", round.number},

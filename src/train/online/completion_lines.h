@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "data/rows/prompts.h"
 #include "job/job.h"
 #include "train/online/round_record.h"
 

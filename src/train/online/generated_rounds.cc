@@ -98,7 +98,7 @@ void take_rewards(std::string_view text, RoundAnswer& answer) {
 }  // namespace
 
 Json completion_json(const Job& job, const data::PromptRow& row, const std::vector<int32_t>& ids) {
-  std::string text = job.online->tokenizer->decode(ids, true);
+  std::string text = online_of(job).tokenizer->decode(ids, true);
   if (!row.prompt.is_array()) return text;
   return Json::array({{{"role", "assistant"}, {"content", std::move(text)}}});
 }
@@ -107,6 +107,7 @@ GeneratedRounds::GeneratedRounds(const Job& job, TrainingSession& session, rewar
                                  JobRewards& models, Ranks& ranks, int64_t total_steps,
                                  std::function<void(int64_t done, int64_t of)> progress)
     : job_(job),
+      online_(online_of(job)),
       session_(session),
       functions_(functions),
       models_(models),
@@ -116,7 +117,7 @@ GeneratedRounds::GeneratedRounds(const Job& job, TrainingSession& session, rewar
       progress_(std::move(progress)) {}
 
 const data::PromptRow& GeneratedRounds::row_of(const RoundRequest& request, int64_t row) const {
-  return nth(request.is_validation ? job_.online->validation : job_.online->training, row);
+  return nth(request.is_validation ? online_.validation : online_.training, row);
 }
 
 RoundAnswer GeneratedRounds::make(const RoundRequest& request) {
@@ -132,9 +133,9 @@ void GeneratedRounds::generate(const RoundRequest& request, RoundAnswer& answer)
   std::vector<infer::Prompt> prompts;
   const int64_t round = request.number + (request.is_validation ? kValidationRounds : 0);
   for (const int64_t row : request.prompts)
-    prompts.push_back(job_.online->prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
+    prompts.push_back(online_.prompt_of(job_.config, row_of(request, row), round, std::ssize(prompts)));
   const config::CompletionSettings& settings = job_.config.online->completions;
-  infer::GenerationOptions options{.stop_ids = job_.online->stop_ids,
+  infer::GenerationOptions options{.stop_ids = online_.ends,
                                    .penalties = infer::penalties_of(*job_.model->text()),
                                    .keeps_stop = true,
                                    .logprobs = true,

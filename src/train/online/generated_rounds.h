@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "job/job.h"
+#include "job/online/online_job.h"
 #include "rewards/rewards.h"
 #include "train/online/job_rewards.h"
 #include "train/online/round_source.h"
@@ -32,6 +33,7 @@ class GeneratedRounds final : public RoundSource {
   [[nodiscard]] const data::PromptRow& row_of(const RoundRequest& request, int64_t row) const;
 
   const Job& job_;
+  const OnlineJob& online_;
   TrainingSession& session_;
   rewards::RewardFunctions* functions_;
   JobRewards& models_;

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "job/online/online_job.h"
 #include "train/rank_text.h"
 
 namespace spillway::train {
@@ -149,7 +150,7 @@ std::string JobRewards::of_first(const std::function<std::string()>& body) { ret
 
 rewards::ModelRewardFactory JobRewards::factory() {
   return [this](const rewards::RewardEntry& entry) {
-    const std::vector<JobRewardModel>& models = job_.online->reward_models;
+    const std::vector<JobRewardModel>& models = online_of(job_).reward_models;
     const auto found = std::find_if(models.begin(), models.end(),
                                     [&](const JobRewardModel& one) { return one.model->folder() == entry.folder; });
     SPILLWAY_CHECK(found != models.end(), "the job has no reward model {}", entry.folder);

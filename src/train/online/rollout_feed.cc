@@ -62,16 +62,17 @@ RolloutFeed::RolloutFeed(const Job& job, TrainingSession& session, std::unique_p
                          std::function<void(const RoundRecord&)> on_round, const TrainingPosition& position,
                          Ranks& ranks)
     : job_(job),
+      online_(online_of(job)),
       session_(session),
       source_(std::move(source)),
       on_round_(std::move(on_round)),
       ranks_(ranks),
-      schedule_(job.config, std::ssize(job.online->training)),
+      schedule_(job.config, std::ssize(online_.training)),
       entropy_(*job.config.online),
       step_(position.step - 1),
       seen_tokens_(position.num_tokens),
       streams_(1) {
-  streams_[0].reserve(completions_per_micro_batch() * job.online->sequence_len);
+  streams_[0].reserve(completions_per_micro_batch() * online_.sequence_len);
   restore(position.feed);
 }
 
@@ -125,7 +126,7 @@ int64_t RolloutFeed::completions_per_micro_batch() const {
 }
 
 TrainedCompletion RolloutFeed::trained(const Completion& one, size_t most_of_prompt) const {
-  const std::span<const int32_t> prompt = nth(job_.online->training, one.row).ids;
+  const std::span<const int32_t> prompt = nth(online_.training, one.row).ids;
   return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt)),
           .ids = one.ids,
           .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
@@ -153,7 +154,7 @@ void RolloutFeed::fill(std::span<const Completion* const> completions, size_t mo
                        const RoundTotals* round) {
   std::vector<TrainedCompletion> rows;
   for (const Completion* one : completions) rows.push_back(trained(*one, most_of_prompt));
-  job_.online->objective->fill(streams_[0], rows, round);
+  online_.objective->fill(streams_[0], rows, round);
 }
 
 void RolloutFeed::make_round(int64_t number) {
@@ -175,7 +176,7 @@ void RolloutFeed::make_round(int64_t number) {
   if (job_.config.online->kind == config::OnlineKind::kPpo) value_tokens(answer.completions);
   int64_t tokens = 0;
   for (const Completion& one : answer.completions)
-    tokens += std::ssize(one.ids) + std::ssize(nth(job_.online->training, one.row).ids);
+    tokens += std::ssize(one.ids) + std::ssize(nth(online_.training, one.row).ids);
   seen_tokens_ += tokens;
   new_tokens_ += tokens;
   const auto round = std::make_shared<const Round>(
@@ -300,7 +301,7 @@ void RolloutFeed::tell(const Round& round, const RoundAnswer& answer, double fra
     note(key, value);
   }
   if (has_groups) note_share("frac_reward_zero_std", frac_reward_zero_std);
-  if (job_.config.online->kind == config::OnlineKind::kRloo && job_.online->objective->has_reference())
+  if (job_.config.online->kind == config::OnlineKind::kRloo && online_.objective->has_reference())
     note("kl", mean_distance(completions));
   note_completions(completions);
   for (const Completion& one : completions)
@@ -321,7 +322,7 @@ void RolloutFeed::tell(const Round& round, const RoundAnswer& answer, double fra
 
 std::vector<double> RolloutFeed::observe(const Observation& seen) {
   if (!entropy_.is_adaptive()) return {};
-  const ActingEntropy entropy = job_.online->objective->acting_entropy(seen);
+  const ActingEntropy entropy = online_.objective->acting_entropy(seen);
   return {entropy.sum, entropy.tokens};
 }
 
@@ -354,7 +355,7 @@ FeedState RolloutFeed::state() const {
 
 // The completions of an evaluation have random numbers of their own.
 void RolloutFeed::evaluate(MetricSums& sums) {
-  const std::vector<data::PromptRow>& rows = job_.online->validation;
+  const std::vector<data::PromptRow>& rows = online_.validation;
   const config::OnlineSettings& online = *job_.config.online;
   const int64_t each = online.num_generations_eval.value_or(online.num_generations);
   std::vector<int64_t> prompts;

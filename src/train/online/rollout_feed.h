@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "job/online/online_job.h"
 #include "job/online/rounds.h"
 #include "rewards/advantages.h"
 #include "saved/checkpoint.h"
@@ -73,6 +74,7 @@ class RolloutFeed final : public StepFeed {
   [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }
 
   const Job& job_;
+  const OnlineJob& online_;
   TrainingSession& session_;
   std::unique_ptr<RoundSource> source_;
   std::function<void(const RoundRecord&)> on_round_;

@@ -28,7 +28,7 @@ std::vector<float> at_predicting_positions(const std::vector<double>& numbers, s
 // Fills the scores of each token by the passes that run before training. Each rank scores as many micro-batches at a
 // time as its plan computes together.
 void RolloutFeed::score(std::vector<Completion>& completions) {
-  const std::vector<ScorePass> passes = job_.online->objective->passes();
+  const std::vector<ScorePass> passes = online_.objective->passes();
   if (passes.empty()) return;
   const size_t most = most_of_prompt(completions);
   const int64_t all = std::ssize(completions),
@@ -68,7 +68,7 @@ void RolloutFeed::score_group(std::span<Completion> completions, size_t most_of_
 // Takes the scores of a micro-batch's completions from those of its tokens.
 void RolloutFeed::take_scores(std::span<const std::vector<double>> scores, size_t most_of_prompt,
                               std::span<Completion> completions) const {
-  const std::vector<ScorePass> passes = job_.online->objective->passes();
+  const std::vector<ScorePass> passes = online_.objective->passes();
   size_t begin = 0;
   for (Completion& one : completions) {
     const TrainedCompletion row = trained(one, most_of_prompt);

@@ -1,4 +1,4 @@
-// The clips of a job before weights are read: how they become batches, and how large the largest is.
+// Runs over clips of a video model, before weights are read: how clips become batches, and how large the largest is.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "data/clips/clip_draws.h"
 #include "data/clips/clip_rows.h"
+#include "job/run_kind.h"
 #include "model/model.h"
 
 namespace spillway::train {
@@ -31,7 +32,19 @@ constexpr int64_t kTextBesideImages = 512;
 
 [[nodiscard]] data::ClipDemands demands_of(const VideoModel& model);
 
-struct ClipJob {
+class ClipJob final : public RunKind {
+ public:
+  void take_model(Job& job) const override;
+  [[nodiscard]] RowShape read(const RunKind* before, Job& job) override;
+  void take_objective(Job& job) const override;
+  [[nodiscard]] TrainingData load(const Job& job, const std::optional<std::tm>& now,
+                                  const std::function<void(int64_t records)>& progress) const override;
+  [[nodiscard]] std::string_view unit() const override { return "patches"; }
+  [[nodiscard]] std::string method(const Job& job) const override;
+  [[nodiscard]] CardWords card(const Job& job) const override;
+  void add_settings(const Job& job, RunSettings& settings) const override;
+  [[nodiscard]] SuggestedChange shorter_rows(const config::LoadedConfig& loaded, const Job& job) const override;
+
   data::ClipDemands demands;
   data::FlowOptions flow;
   bool preconditions = false;
@@ -49,13 +62,15 @@ struct ClipJob {
 
 // Reads the headers of the rows, unless the config gives a clip_shape, and the mean and deviation of the latents beside
 // the model's folder. If `before` keeps as many frames of each clip, takes its rows instead. Throws InputError for rows
-// that do not suit the model, and for keys that only models of text have. REQUIRES: model.video().
+// that do not suit the model. REQUIRES: model.video().
 [[nodiscard]] ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before = nullptr);
 
 // Returns the rows of a job; reads their headers if that has not been done. Throws InputError, also for a clip that is
 // larger than clip_shape.
 [[nodiscard]] std::shared_ptr<const ClipSets> open_clips(const config::Config& config, const ClipJob& job);
 
+// Throws InputError if the config of a video model has a key that only models of text have.
+void check_no_text_keys(const config::Config& config);
 // Throws InputError if the config of a text model has a key that only models of clips have.
 void check_no_video_keys(const config::Config& config);
 

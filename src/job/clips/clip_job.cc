@@ -1,4 +1,4 @@
-#include "job/clip_job.h"
+#include "job/clips/clip_job.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -9,11 +9,16 @@
 #include "base/json_field.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "config/keys.h"
+#include "config/values.h"
 #include "data/batch.h"
 #include "data/rows/dataset_type.h"
 #include "infer/clips/pixels.h"
 #include "io/file.h"
+#include "job/suggested_changes.h"
+#include "job/training_data.h"
 #include "model/dit/wan.h"
+#include "objectives/flow/flow.h"
 
 namespace spillway::train {
 namespace {
@@ -35,27 +40,6 @@ void read_normalisation(const config::Config& config, data::FlowOptions& flow) {
   const infer::LatentNumbers numbers = infer::read_latent_numbers(json);
   flow.latents_mean = numbers.mean;
   flow.latents_std = numbers.deviation;
-}
-
-void check_keys(const config::Config& config) {
-  if (!config.video.of_text.empty()) {
-    const config::GivenKey& key = config.video.of_text.front();
-    throw input_error(key.where, "expected no {} for a model of video, got one; remove it", key.name);
-  }
-  if (config.adapter && !config.adapter->modules_to_save.empty())
-    throw input_error("lora_modules_to_save", "expected none for a model of video, got {}; {}",
-                      quote(config.adapter->modules_to_save.front()),
-                      "diffusers' files of adapters hold factors alone");
-  const auto check = [](std::string_view name, const std::vector<data::DatasetConfig>& datasets) {
-    for (size_t i = 0; i < datasets.size(); ++i) {
-      const data::DatasetType& type = datasets[i].type;
-      if (!type.given || type.name == data::kVideoLatents) continue;
-      throw input_error(fmt::format("{}.{}.type", name, i), "expected {} for a model of video, got {}; write it",
-                        data::kVideoLatents, quote(type.name));
-    }
-  };
-  check("datasets", config.data.datasets);
-  check("test_datasets", config.data.test_datasets);
 }
 
 // Returns the number of patches of the longest row.
@@ -129,10 +113,10 @@ data::ClipDemands demands_of(const VideoModel& model) {
 }
 
 ClipJob make_clip_job(const config::Config& config, const Model& model, const ClipJob* before) {
-  check_keys(config);
-  ClipJob job{.demands = demands_of(*model.video()),
-              .flow = config.video.flow,
-              .preconditions = config.video.precondition_outputs};
+  ClipJob job;
+  job.demands = demands_of(*model.video());
+  job.flow = config.video.flow;
+  job.preconditions = config.video.precondition_outputs;
   read_normalisation(config, job.flow);
   data::check_flow_options(job.flow, job.demands.channels);
   if (job.demands.image_width > 0 && job.flow.text_len != kTextBesideImages)
@@ -174,6 +158,85 @@ void check_no_video_keys(const config::Config& config) {
   if (config.video.of_video.empty()) return;
   const config::GivenKey& key = config.video.of_video.front();
   throw input_error(key.where, "expected no {} for a model of text, got one; remove it", key.name);
+}
+
+void check_no_text_keys(const config::Config& config) {
+  if (!config.video.of_text.empty()) {
+    const config::GivenKey& key = config.video.of_text.front();
+    throw input_error(key.where, "expected no {} for a model of video, got one; remove it", key.name);
+  }
+  if (config.adapter && !config.adapter->modules_to_save.empty())
+    throw input_error("lora_modules_to_save", "expected none for a model of video, got {}; {}",
+                      quote(config.adapter->modules_to_save.front()),
+                      "diffusers' files of adapters hold factors alone");
+  const auto check = [](std::string_view name, const std::vector<data::DatasetConfig>& datasets) {
+    for (size_t i = 0; i < datasets.size(); ++i) {
+      const data::DatasetType& type = datasets[i].type;
+      if (!type.given || type.name == data::kVideoLatents) continue;
+      throw input_error(fmt::format("{}.{}.type", name, i), "expected {} for a model of video, got {}; write it",
+                        data::kVideoLatents, quote(type.name));
+    }
+  };
+  check("datasets", config.data.datasets);
+  check("test_datasets", config.data.test_datasets);
+}
+
+void ClipJob::take_model(Job& job) const {
+  if (job.config.data.batches.drops_last)
+    throw input_error("dataloader_drop_last", "expected rows of text beside it, got clips; remove it");
+  check_no_text_keys(job.config);
+}
+
+RowShape ClipJob::read(const RunKind* before, Job& job) {
+  *this = make_clip_job(job.config, *job.model, dynamic_cast<const ClipJob*>(before));
+  job.config.batches.sequence_len = max_patches;
+  return {.text_tokens = flow.text_len};
+}
+
+void ClipJob::take_objective(Job& job) const {
+  if (const std::optional<config::EmaSettings>& ema = job.config.video.ema)
+    job.graph.ema = {.decay = ema->decay, .start_step = ema->start_step};
+  job.graph.objective = flow_objective(preconditions, job.config.samples.every_steps > 0);
+}
+
+TrainingData ClipJob::load(const Job& job, const std::optional<std::tm>&,
+                           const std::function<void(int64_t records)>&) const {
+  TrainingData data;
+  data.clips = open_clips(job.config, *this);
+  return data;
+}
+
+std::string ClipJob::method(const Job&) const { return ""; }
+
+CardWords ClipJob::card(const Job&) const {
+  const bool reads_image = demands.image_width > 0;
+  return {.tag = "flow-matching",
+          .method = "flow matching",
+          .task = reads_image ? "image-to-video" : "text-to-video",
+          .pipeline = reads_image ? "WanImageToVideoPipeline" : "WanPipeline"};
+}
+
+void ClipJob::add_settings(const Job& job, RunSettings& settings) const {
+  config::Spelled keys;
+  keys.flow = flow;
+  keys.precondition_outputs = preconditions;
+  settings.merge(config::compared_values("Video", 0, keys));
+  settings["normalize_latents"] = config::print_value(!flow.latents_mean.empty());
+  settings["eval_timesteps"] = print_numbers(job.config.video.eval_timesteps);
+  settings["use_ema"] = config::print_value(job.graph.ema.has_value());
+  if (!job.graph.ema) return;
+  settings["ema_decay"] = config::print_value(job.graph.ema->decay);
+  settings["ema_start_step"] = config::print_value(job.graph.ema->start_step);
+}
+
+// Offers fewer frames, if the rows say how many theirs have.
+SuggestedChange ClipJob::shorter_rows(const config::LoadedConfig& loaded, const Job&) const {
+  SuggestedChange suggestion{.trains = "on shorter clips"};
+  const int64_t of_patch = demands.patch[0];
+  for (int64_t frames = max_frames / 2; sets && frames >= of_patch; frames /= 2)
+    suggestion.grades.push_back(
+        {{spelled_key(loaded, "num_latent_t"), fmt::format("{}", frames / of_patch * of_patch)}});
+  return suggestion;
 }
 
 }  // namespace spillway::train
