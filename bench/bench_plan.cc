@@ -1,7 +1,9 @@
 // Measures planning: plans of a deep model with all tiers open, each with its frontier. Reports seconds by the clock,
 // and of a CPU, which depend less on other work on the machine.
 //
-//   bench_plan [--blocks N] [--machine FILE.json]
+//   bench_plan [--blocks N] [--group G] [--machine FILE.json]
+//
+// With a group, steps of G micro-batches that are computed layer by layer.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -53,11 +55,13 @@ ModelPtr model_of(int blocks) {
                            "bench"));
 }
 
-Graph graph_of(int blocks, bool lora) {
+Graph graph_of(int blocks, int64_t group, bool lora) {
   train::TrainingGraphOptions options;
   options.model = {.dtype = DType::kBF16, .tokens = 2048, .max_sequences = 4, .sequence_len = 512};
   options.model.train_base = !lora;
   if (lora) options.model.lora = LoraOptions{.r = 16, .alpha = 32};
+  options.micro_batches = group;
+  options.accumulates = options.is_whole_step = group > 1;
   return train::build_training_graph(*model_of(blocks), options).graph;
 }
 
@@ -89,16 +93,18 @@ void run(const char* job, const Graph& graph, const Machine& machine) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int blocks = 128;
+  int blocks = 128, group = 1;
   std::string file;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--blocks")) blocks = std::stoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--group")) group = std::stoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--machine")) file = argv[i + 1];
   }
   const Machine machine = machine_of(file);
   for (const bool lora : {true, false}) {
-    const Graph graph = graph_of(blocks, lora);
-    fmt::print("{}: {} blocks, {} operations\n", lora ? "LoRA" : "full", blocks, graph.ops.size());
+    const Graph graph = graph_of(blocks, group, lora);
+    fmt::print("{}: {} blocks, {} micro-batches, {} operations\n", lora ? "LoRA" : "full", blocks, group,
+               graph.ops.size());
     run(lora ? "LoRA" : "full", graph, machine);
   }
   return 0;

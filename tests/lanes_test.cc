@@ -20,12 +20,12 @@ using namespace spillway::testing;
 namespace {
 
 constexpr int64_t kLaneSteps = 2;
-constexpr size_t kAccumulation = 2;
+constexpr size_t kAccumulation = 2, kAccumulationOfGroups = 3;
 
 // With all that persists, whether training changes it or not.
 template <typename... Batches>
-TinyOutcome whole_outcome_of(TinyTraining& training, const Batches&... batches) {
-  TinyOutcome outcome = outcome_of(training, kLaneSteps, kAccumulation, batches...);
+TinyOutcome whole_outcome_of(TinyTraining& training, size_t accumulation, const Batches&... batches) {
+  TinyOutcome outcome = outcome_of(training, kLaneSteps, accumulation, batches...);
   const Graph& graph = training.training().graph;
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id) {
     if (graph.is_persistent(id)) outcome.state[training.name(id)] = training.bytes(id);
@@ -65,23 +65,30 @@ class RandomlyPlanned {
 
 constexpr DType kDTypes[] = {DType::kF32, DType::kBF16};
 
-// Random plans, their lanes in a random order, in threads of their own, and on a device that works on its own time.
-template <typename MakeJob, typename... Batches>
-void check_random_plans(const MakeJob& make_job, uint64_t seeds, const Batches&... batches) {
-  TinyTraining plain(make_job(), 1);
-  const TinyOutcome expected = whole_outcome_of(plain, batches...);
+// Random plans, their lanes in a random order, in threads of their own, and on a device that works on its own time:
+// `outcome` of each is that of the plain training.
+template <typename MakeJob, typename OutcomeOf>
+void check_random_plans(const TinyOutcome& expected, const MakeJob& make_job, uint64_t seeds,
+                        const OutcomeOf& outcome) {
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 33);
     RandomlyPlanned scripted(make_job(), seed, scripted_by(random));
-    REQUIRE(whole_outcome_of(scripted.training(), batches...) == expected);
+    REQUIRE(outcome(scripted.training()) == expected);
     RandomlyPlanned threaded(make_job(), seed, make_lane_threads);
-    REQUIRE(whole_outcome_of(threaded.training(), batches...) == expected);
+    REQUIRE(outcome(threaded.training()) == expected);
     if (seed % 4 != 0) continue;
     DelayedDevice device(seed, 20);
     RandomlyPlanned delayed(make_job(), seed, make_lane_threads, &device);
-    REQUIRE(whole_outcome_of(delayed.training(), batches...) == expected);
+    REQUIRE(outcome(delayed.training()) == expected);
   }
+}
+
+template <typename MakeJob, typename... Batches>
+void check_random_plans(const MakeJob& make_job, uint64_t seeds, const Batches&... batches) {
+  const auto outcome = [&](TinyTraining& training) { return whole_outcome_of(training, kAccumulation, batches...); };
+  TinyTraining plain(make_job(), 1);
+  check_random_plans(outcome(plain), make_job, seeds, outcome);
 }
 
 }  // namespace
@@ -93,6 +100,32 @@ TEST_CASE("no choice of tiers changes a bit of a job's training, in any order th
       CAPTURE(name_of(dtype));
       const TinySetup setup{.adapter = adapter, .dtype = dtype, .dropout = *adapter ? 0.1 : 0, .threads = 1};
       check_random_plans([&] { return tiny_job(kGoldenModels / "qwen3", setup); }, 20);
+    }
+  }
+}
+
+TEST_CASE("no choice of tiers changes a bit of a group of micro-batches, in any order that the waits permit") {
+  const auto without_sums = [](TinyOutcome outcome) {  // which a group that is a whole step does not keep
+    std::erase_if(outcome.state, [](const auto& entry) { return entry.first.starts_with("gradient."); });
+    return outcome;
+  };
+  const auto outcome = [&](TinyTraining& training) {
+    return without_sums(whole_outcome_of(training, kAccumulationOfGroups));
+  };
+  for (const char* adapter : {"", "adapter"}) {
+    CAPTURE(adapter);
+    TinySetup setup{.adapter = adapter, .dtype = DType::kBF16, .dropout = *adapter ? 0.1 : 0, .threads = 1};
+    TinyTraining plain(kGoldenModels / "qwen3", setup);
+    const TinyOutcome expected = outcome(plain);
+    for (const int64_t group : {2, 3}) {
+      CAPTURE(group);
+      setup.micro_batches = group;
+      const auto make_job = [&] {
+        train::Job job = tiny_job(kGoldenModels / "qwen3", setup);
+        job.graph.is_whole_step = group == kAccumulationOfGroups;
+        return job;
+      };
+      check_random_plans(expected, make_job, 4, outcome);
     }
   }
 }

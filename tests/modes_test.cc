@@ -26,6 +26,11 @@ TEST_CASE("every mode gives the losses and weights of the plain run of a mixture
   }
 }
 
+TEST_CASE("every mode gives micro-batches layer by layer the losses and weights of one after another, bit for bit") {
+  for (const TinySetup& setup : mode_setups()) check_modes_in_groups(setup);
+  check_modes_in_groups({.dtype = DType::kBF16, .router_aux_loss_coef = 0.5, .threads = 1}, "qwen2_moe");
+}
+
 // Keys and values that later layers take, and the inputs of all layers, are saved across blocks.
 TEST_CASE("every mode gives the losses and weights of the plain run of layers that share keys, bit for bit") {
   for (const char* adapter : {"", "adapter"}) {

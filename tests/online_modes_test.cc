@@ -16,6 +16,7 @@
 #include "tests/support/pairing.h"
 #include "tests/support/preference_run.h"
 #include "tests/support/source_folder.h"
+#include "tests/support/tiered_machine.h"
 #include "train/online/completion_lines.h"
 #include "train/online/generated_rounds.h"
 #include "train/online/job_rewards.h"
@@ -119,6 +120,21 @@ TEST_CASE("no plan changes what online training generates or learns, nor how muc
       CHECK(other.weights == plain.weights);
     }
   }
+}
+
+TEST_CASE("reward models score completions layer by layer with the rewards of one micro-batch after another") {
+  const TemporaryFolder folder;
+  const auto scored = [&](const char* order, bool in_groups) {
+    Changes changes = {{"parameter_offload", "disk"}, {"micro_batch_order", order}, {"memory.plan", "fixed"}};
+    Outcome outcome = outcome_of("online_rl/cases/grpo_full", folder.path() / order, changes);
+    changes.push_back(reward_functions());
+    const config::Config config =
+        golden_config(source_folder() / "tests/golden/online_rl/cases/grpo_full", folder.path() / "plan", changes);
+    const train::PlannedJob planned = train::plan_job(train::make_job(config, tiered_machine()), tiered_machine());
+    CHECK((planned.together(train::JobProgram::Kind::kReward) > 1) == in_groups);
+    return outcome;
+  };
+  CHECK(scored("vertical", true) == scored("horizontal", false));
 }
 
 TEST_CASE("online training that stops in the middle of a round goes on to the same bits") {

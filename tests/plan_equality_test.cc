@@ -107,6 +107,41 @@ TEST_CASE("no plan changes a bit, whatever is trained, in f32 and bf16, with and
   }
 }
 
+TEST_CASE("no plan of a group of micro-batches changes a bit, nor does the group, nor a short last step") {
+  constexpr size_t kStep = 3;
+  const auto outcome = [](const std::filesystem::path& model, const TinySetup& setup, int64_t group) {
+    TinySetup in_groups = setup;
+    in_groups.micro_batches = group;
+    train::Job job = tiny_job(model, in_groups);
+    job.graph.is_whole_step = group == kStep;
+    TinyTraining training(job, setup.threads);
+    TinyOutcome result;
+    train_steps(training, 0, 2, kStep, result);
+    train_steps(training, 2, 3, 1, result);
+    train_steps(training, 3, 4, 2, result);
+    collect_state(training, result);
+    return result;
+  };
+  for (const std::string model : {"llama_bias", "mistral", "qwen3_tied"}) {
+    for (const Method method : {Method::kFull, Method::kLora, Method::kLoraWithDropout}) {
+      for (const DType dtype : {DType::kF32, DType::kBF16}) {
+        CAPTURE(model);
+        CAPTURE(static_cast<int>(method));
+        CAPTURE(name_of(dtype));
+        TinySetup setup = planned_setup(method, dtype, true);
+        const TinyOutcome kept = outcome(kGoldenModels / model, setup, 1);
+        for (const int64_t group : {2, 3}) {
+          CAPTURE(group);
+          for (const ActivationPolicy activations : {ActivationPolicy::kKeep, ActivationPolicy::kRecompute}) {
+            setup.activations = activations;
+            check_equal(kept, outcome(kGoldenModels / model, setup, group));
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("no plan changes a bit of DoRA") {
   for (const std::string model : {"llama_bias", "qwen3"}) {
     for (const double dropout : {0.0, 0.3}) {

@@ -130,6 +130,44 @@ TEST_CASE("without clipping, a group that is a whole step updates in the backwar
     CHECK(vertical_outcome(c, 4, kPlainJob, 3, max_grad_norm) == vertical_outcome(c, 1, kPlainJob, 3, max_grad_norm));
 }
 
+// Short convolutions, delta rules and states of Mamba over streams of several sequences, at which they begin anew.
+TEST_CASE("layer by layer, layers with a state have the bits of one micro-batch after another") {
+  for (const char* model : {"lfm2", "qwen3_next", "nemotron_h", "falcon_h1", "jamba"}) {
+    for (const char* adapter : {"", "adapter"}) {
+      CAPTURE(model);
+      CAPTURE(adapter);
+      const VerticalCase c{model, {.adapter = adapter, .dtype = DType::kBF16, .threads = 1}};
+      const TinyOutcome horizontal = vertical_outcome(c, 1, kPlainJob, kVerticalAccumulation);
+      CHECK(vertical_outcome(c, 3, kPlainJob, kVerticalAccumulation) == horizontal);
+      CHECK(vertical_outcome(c, 4, std::string(kPlainJob) + kModesOfGroups[*adapter ? 0 : 1], kVerticalAccumulation) ==
+            horizontal);
+    }
+  }
+}
+
+TEST_CASE("layer by layer, a micro-batch of one token has the bits of one micro-batch after another") {
+  std::vector<FlatBatch> batches = all_micro_batches();
+  for (const size_t i : {1, 4, 5}) {
+    FlatBatch one(nlohmann::json{{{"input_ids", {7}}, {"labels", {7}}}});
+    one.labels = {9};
+    one.targets = 1;
+    batches[i] = one;
+  }
+  for (const char* model : {"qwen3", "mixtral", "qwen3_next"}) {
+    for (const char* adapter : {"", "adapter"}) {
+      CAPTURE(model);
+      CAPTURE(adapter);
+      const auto outcome = [&](int64_t group) {
+        const TinySetup setup{.adapter = adapter, .dtype = DType::kBF16, .micro_batches = group, .threads = 1};
+        TinyTraining training(vertical_job(tiny_job(kGoldenModels / model, setup), 1), setup.threads);
+        return outcome_of(training, ModeJobs::kSteps, kVerticalAccumulation, batches);
+      };
+      const TinyOutcome horizontal = outcome(1);
+      for (const int64_t group : {2, 3, 4}) CHECK(outcome(group) == horizontal);
+    }
+  }
+}
+
 TEST_CASE("a checkpoint of one order goes on in the other, bit for bit") {
   const TemporaryFolder folder;
   const VerticalCase c = vertical_cases()[3];

@@ -12,8 +12,11 @@
 #include "graph/builder.h"
 #include "ops/add/add.h"
 #include "plan/signature.h"
+#include "plan/testing/random_plan.h"
+#include "plan/testing/random_program.h"
 
 using namespace spillway;
+using namespace spillway::testing;
 
 namespace {
 
@@ -155,4 +158,38 @@ TEST_CASE("an update waits once per optimizer step, a micro-batch as often as th
   CHECK(waiting_update.step_seconds(16) - waiting_update.stall_seconds(16) == doctest::Approx(17 * kSeconds));
   program.sections = {{Repeats::kStep, 0, 1}, {Repeats::kMicroBatch, 1, 3}};
   CHECK(simulate(program, costs).stall_seconds(16) == doctest::Approx(16 * 9));
+}
+
+// Random plans of one micro-batch and of groups of them.
+TEST_CASE("each instruction starts once its lane and what it waits for are done, and a step ends with the last") {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 23);
+    const Graph graph = random_graph(seed, {.ops_per_block = 3, .micro_batches = 1 + static_cast<int64_t>(seed % 4)});
+    Machine machine;
+    machine.operation_seconds = 1e-6;
+    machine.link_bytes_per_second.fill(2e8);
+    const Plan plan = random_plan(graph, random);
+    std::vector<LaneTime> times;
+    const Simulation simulation = simulate(plan.program, CostModel(graph, machine), &times);
+    for (const SectionRange& section : plan.program.sections) {
+      std::array<double, kLanes> lane_end{};
+      for (int32_t i = section.begin; i < section.end; ++i) {
+        const Instruction& instruction = nth(plan.program.instructions, i);
+        double earliest = nth(lane_end, instruction.lane);
+        for (const int32_t wait : instruction.waits)
+          if (wait >= section.begin) earliest = std::max(earliest, nth(times, wait).finish);
+        REQUIRE(nth(times, i).start >= earliest - 1e-12);
+        REQUIRE(nth(times, i).finish >= nth(times, i).start);
+        nth(lane_end, instruction.lane) = nth(times, i).finish;
+      }
+    }
+    double busiest = 0, all = 0;
+    for (const LaneUse& lane : simulation.lanes) {
+      busiest = std::max(busiest, lane.busy_seconds);
+      all += lane.busy_seconds;
+    }
+    CHECK(simulation.step_seconds(1) >= busiest * (1 - 1e-9));
+    CHECK(simulation.step_seconds(1) <= all * (1 + 1e-9));
+  }
 }

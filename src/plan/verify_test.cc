@@ -115,6 +115,24 @@ TEST_CASE("programs of random graphs with random choices are clean and compute w
   }
 }
 
+TEST_CASE("programs of random groups of micro-batches with random choices are clean and compute what the graph says") {
+  for (uint64_t seed = 0; seed < 120; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 19);
+    const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4),
+                                            .ops_per_block = 2 + static_cast<int>(seed % 3),
+                                            .updates_in_blocks = seed % 2 == 1,
+                                            .micro_batches = 2 + static_cast<int64_t>(seed % 3),
+                                            .whole_step = seed % 8 >= 4,
+                                            .experts = seed % 5 == 0 ? 3 : 0});
+    REQUIRE(joined(verify(graph)) == "");
+    const Plan plan = random_plan(graph, random);
+    REQUIRE(joined(verify(graph, plan.program)) == "");
+    const Outcome expected = expected_outcome(graph);
+    for (int order = 0; order < 3; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+  }
+}
+
 TEST_CASE("collectives on a lane of their own, among random choices, are clean and compute what the graph says") {
   int64_t collectives = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -171,7 +189,9 @@ TEST_CASE("every way to break a program is caught whenever it changes a result")
     int wrong = 0, reported = 0;
     for (uint64_t seed = 0; seed < 60; ++seed) {
       RandomStream random(seed, 11);
-      const Graph graph = random_graph(seed, {.blocks = 2, .ops_per_block = 4});
+      const bool is_group = seed % 4 == 3;
+      const Graph graph =
+          random_graph(seed, {.blocks = 2, .ops_per_block = is_group ? 2 : 4, .micro_batches = is_group ? 2 : 1});
       const Outcome expected = expected_outcome(graph);
       const Program good = random_plan(graph, random).program;
       for (int attempt = 0; attempt < 4; ++attempt) {

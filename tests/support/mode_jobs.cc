@@ -7,6 +7,7 @@
 #include "config/load.h"
 #include "job/offload_policy.h"
 #include "model/decoder/layer.h"
+#include "tests/support/pairing.h"
 #include "tests/support/tiered_machine.h"
 
 namespace spillway::testing {
@@ -52,6 +53,7 @@ train::Job ModeJobs::job(const std::string& lines) const {
     text += "adapter: lora\nlora_model_dir: " + job.config.adapter->model_dir + "\n";
   }
   job.config = config::load_config(text, "test", {}, config::ConfigUse::kTrain).config;
+  job.graph.is_whole_step = setup_.micro_batches > 1 && setup_.micro_batches == static_cast<int64_t>(accumulation_);
   train::take_expert_homes(job);
   job.policy = train::make_policy(job.config.offload, attention_windows(*job.model), job.config.batches.sequence_len);
   job.budget = train::make_budget(job.config.memory, job.policy, machine());
@@ -88,6 +90,25 @@ void check_modes(const ModeJobs& jobs) {
       CAPTURE(mode.value);
       CAPTURE(plan);
       CHECK(jobs.outcome(config_lines({mode}) + fmt::format("memory: {{plan: {}}}\n", plan)) == plain);
+    }
+  }
+}
+
+void check_modes_in_groups(TinySetup setup, const std::string& model) {
+  constexpr size_t kStep = 3;
+  constexpr int64_t kGroups[] = {2, kStep};
+  setup.accumulates = true;
+  const TinyOutcome plain = ModeJobs(setup, model, kStep).outcome(kPlainJob);
+  for (size_t i = 0; i < std::size(kModes); ++i) {
+    for (size_t j = 0; j < std::size(kGroups); ++j) {
+      if (!is_paired(i, j, std::size(kGroups), 1)) continue;
+      setup.micro_batches = kGroups[j];
+      CAPTURE(model);
+      CAPTURE(setup.adapter);
+      CAPTURE(kModes[i].key);
+      CAPTURE(kModes[i].value);
+      CAPTURE(setup.micro_batches);
+      CHECK(ModeJobs(setup, model, kStep).outcome(config_lines({kModes[i]}) + kPlainJob) == plain);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "base/sizes.h"
 #include "graph/autodiff.h"
 #include "graph/operation.h"
+#include "graph/repeat_by_block.h"
 
 namespace spillway::testing {
 namespace {
@@ -134,6 +135,26 @@ const OpDef kTogether = {.name = "together",
                          .cost = cost_mix,
                          .in_place = {{0, 0}},
                          .collective = [](const CollectiveArgs&) {}};
+
+// Begins a sum of gradients.
+const OpDef kZeros = {.name = "zeros", .infer = infer_mix, .cost = cost_mix, .cpu = run_mix};
+
+Operation zeros_of(const ValueType& type) {
+  return {.def = &kZeros,
+          .attributes = {{"op", int64_t{0}},
+                         {"bytes", type.bytes()},
+                         {"second", int64_t{0}},
+                         {"workspace", int64_t{0}},
+                         {"experts", int64_t{0}}}};
+}
+
+// Makes the graph compute a group of micro-batches. The sums that the last one leaves become the weights' gradients.
+void repeat_micro_batches(Graph& graph, const RandomGraphOptions& options, std::vector<WeightGradient>& weights) {
+  const RepeatedValues repeated =
+      repeat_by_block(graph, options.micro_batches, options.whole_step ? zeros_of : nullptr);
+  for (WeightGradient& w : weights) w.gradient = repeated.of(w.gradient, options.micro_batches - 1);
+  for (OpId id = 0; id < std::ssize(graph.ops); ++id) (void)nth(graph.ops, id).attributes.set("op", int64_t{id});
+}
 
 // Returns the attributes of the next operation: its id, the bytes of its outputs and its workspace, and how many of its
 // inputs are experts.
@@ -357,6 +378,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
   for (WeightGradient& w : weights) {
     if (options.collectives && w.accumulator == kNone) w.gradient = together(w.gradient);
   }
+  if (options.micro_batches > 1) repeat_micro_batches(graph, options, weights);
   b.begin_section(update_section());
   for (const WeightGradient& w : weights) {
     // As with real accumulation, only accumulators carry gradients from several micro-batches to the update.
@@ -366,7 +388,7 @@ Graph random_graph(uint64_t seed, const RandomGraphOptions& options) {
     const ValueId next = b.append_one(kGrad, {state, w.gradient}, next_attributes(b, bytes));
     b.update(state, next);
     b.update(w.weight, b.append_one(kGrad, {w.weight, next}, next_attributes(b, bytes)));
-    if (w.accumulator == kNone) continue;
+    if (w.accumulator == kNone || options.whole_step) continue;
     const bool is_together = options.collectives && random.below(2) == 0;
     b.update(w.gradient,
              is_together ? together(w.gradient) : b.append_one(kGrad, {w.gradient}, next_attributes(b, bytes)));

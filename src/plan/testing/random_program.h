@@ -21,6 +21,8 @@ struct RandomGraphOptions {
   uint32_t max_bytes = 600;        // of a value
   bool updates_in_blocks = false;  // an update belongs to the block of its weight, as in a training's graph
   bool collectives = false;        // some operations are of all ranks
+  int64_t micro_batches = 1;       // that the graph computes together, block by block (graph/repeat_by_block.h)
+  bool whole_step = false;         // these are all of a step: sums of gradients are plain values
   int experts = 0;  // in each block, of a mixture, which an operation reads only if another one says so (OpDef::guard)
 };
 
