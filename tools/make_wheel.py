@@ -3,7 +3,8 @@
 
 usage: tools/make_wheel.py PREFIX FOLDER
 
-PREFIX is what `cmake --install --component program` and `bundled` left; the wheel `spillway-train` goes into FOLDER.
+PREFIX is what `cmake --install --component program` and `bundled` left; the wheel `spillway-train` goes into FOLDER, or
+`spillway-train-cu13` of a program that was built with CUDA, which requires the wheels of NVIDIA's libraries that it opens.
 Standard library only. pip lays the program beside its Python's own (`bin/spillway`) and the rest as in PREFIX, so that
 no Python runs when `spillway` does. The platform tag names the glibc that the files really want, as in PEP 600.
 """
@@ -19,7 +20,7 @@ import time
 import zipfile
 from pathlib import Path
 
-NAME = "spillway-train"
+NAME, CUDA_NAME = "spillway-train", "spillway-train-cu13"
 SUMMARY = "Fine-tunes language models in less memory than they seem to need: a planner and a trainer"
 # The libraries that every Linux with that glibc has: the C library's parts, and of gcc's what PEP 600's policies count on.
 SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|stdc\+\+)|linux-vdso)\.so")
@@ -27,7 +28,17 @@ SYSTEM = re.compile(r"^(ld-linux[^/]*|lib(c|m|dl|rt|pthread|resolv|util|gcc_s|st
 LIBSTDCXX = [(24, (2, 28)), (29, (2, 34)), (30, (2, 35)), (32, (2, 38)), (33, (2, 39)), (10**6, (2, 42))]
 # The libraries that are opened only in jobs of several ranks, with the MPI of the system that it runs on.
 NEEDS_MPI = "libspillway_mpi.so"
-PACKAGE = Path(__file__).resolve().parent.parent / "python" / "spillway_train"
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "spillway_train"
+# A program with CUDA opens these by name (src/backend/cuda/), and these wheels have them. The versions are those of the
+# interface: any of them will do, so that pip takes those that PyTorch has in the same environment.
+OPENED = {
+    "libcublasLt.so.13": "nvidia-cublas >=13,<14",
+    "libcudart.so.13": "nvidia-cuda-runtime >=13,<14",
+    "libcudnn.so.9": "nvidia-cudnn-cu13 >=9.10.2,<10",
+    "libnccl.so.2": "nvidia-nccl-cu13 >=2.27,<3",
+    "libnvrtc.so.13": "nvidia-cuda-nvrtc >=13,<14",
+}
 
 
 def fail(message):
@@ -53,6 +64,15 @@ def needed_libraries(path):
         if words[2] == "not":
             fail(f"expected to find {words[0]}, which {path} needs, got nothing; install it")
         found[words[0]] = Path(words[2]).resolve()
+    return found
+
+
+def opened_by(program):
+    """Returns the wheels of NVIDIA's libraries that the program opens: none, or, built with CUDA, those of all."""
+    content = program.read_bytes()
+    found = [wheel for library, wheel in OPENED.items() if library.encode() in content]
+    if found and len(found) < len(OPENED):
+        fail(f"expected {program} to open {', '.join(OPENED)}, got some of them; correct OPENED in {__file__}")
     return found
 
 
@@ -110,9 +130,10 @@ class Wheel:
         self.zip.close()
 
 
-def metadata(version, readme):
+def metadata(name, version, required, readme):
+    requires = "".join(f"Requires-Dist: {wheel}\n" for wheel in required)
     return f"""Metadata-Version: 2.1
-Name: {NAME}
+Name: {name}
 Version: {version}
 Summary: {SUMMARY}
 License: Apache-2.0
@@ -124,7 +145,7 @@ Classifier: Programming Language :: C++
 Classifier: Programming Language :: Python :: 3
 Classifier: Typing :: Typed
 Requires-Python: >=3.9
-Description-Content-Type: text/markdown
+{requires}Description-Content-Type: text/markdown
 
 {readme}"""
 
@@ -136,6 +157,7 @@ def main(prefix, folder):
     version = output_of(str(program), "--version").split()[1]
     if f'__version__ = "{version}"' not in (PACKAGE / "__init__.py").read_text():
         fail(f"expected __version__ {version} in {PACKAGE}/__init__.py, got another; correct it")
+    required = opened_by(program)
     private = prefix / "lib" / "spillway"
     own = [path for path in sorted(private.iterdir()) if path.is_file() and is_elf(path)]
 
@@ -155,13 +177,14 @@ def main(prefix, folder):
     machine = os.uname().machine
     tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine}"
 
-    name = NAME.replace("-", "_")
-    info, data = f"{name}-{version}.dist-info", f"{name}-{version}.data"
-    path = folder / f"{name}-{version}-{tag}.whl"
+    name = CUDA_NAME if required else NAME
+    stem = f"{name.replace('-', '_')}-{version}"
+    info, data = f"{stem}.dist-info", f"{stem}.data"
+    path = folder / f"{stem}-{tag}.whl"
     partial = path.with_suffix(".partial")  # a wheel under its own name is complete
     wheel = Wheel(partial, info)
     for file in [*sorted(PACKAGE.glob("*.py")), PACKAGE / "py.typed"]:
-        wheel.add(f"{name}/{file.name}", file.read_bytes())
+        wheel.add(f"{PACKAGE.name}/{file.name}", file.read_bytes())
     wheel.add(f"{data}/scripts/spillway", program.read_bytes(), 0o755)
     for library, file in sorted(files.items()):
         wheel.add(f"{data}/data/lib/spillway/{library}", file.read_bytes(), 0o755)
@@ -177,7 +200,7 @@ def main(prefix, folder):
         wheel.add(f"{info}/licenses/{package}", text)
     documentation = prefix / "share/doc/spillway"
     wheel.add(f"{info}/licenses/LICENSE", (documentation / "LICENSE").read_bytes())
-    wheel.add(f"{info}/METADATA", metadata(version, (documentation / "README.md").read_text()).encode())
+    wheel.add(f"{info}/METADATA", metadata(name, version, required, (documentation / "README.md").read_text()).encode())
     wheel.add(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: make_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
     wheel.close()
     partial.rename(path)
