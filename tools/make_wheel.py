@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Makes a wheel of an installed Spillway: the program, the libraries that a bare system lacks, and python/spillway_train.
 
-usage: tools/make_wheel.py PREFIX FOLDER
+usage: tools/make_wheel.py PREFIX FOLDER [SYSROOT]
 
 PREFIX is what `cmake --install --component program` and `bundled` left; the wheel `spillway-train` goes into FOLDER, or
 `spillway-train-cu13` of a program that was built with CUDA, which requires the wheels of NVIDIA's libraries that it opens.
 Standard library only. pip lays the program beside its Python's own (`bin/spillway`) and the rest as in PREFIX, so that
-no Python runs when `spillway` does. The platform tag names the glibc that the files really want, as in PEP 600.
+no Python runs when `spillway` does. The platform tag names the glibc that the files really want, as in PEP 600. SYSROOT
+holds the libraries of another machine's program (docs/install.md, "For 64-bit Arm").
 """
 
 import base64
@@ -46,7 +47,8 @@ def fail(message):
 
 
 def output_of(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    environment = {**os.environ, "LC_ALL": "C"}  # readelf's words
+    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
 
 
 def is_elf(path):
@@ -54,17 +56,24 @@ def is_elf(path):
         return file.read(4) == b"\x7fELF"
 
 
-def needed_libraries(path):
-    """Paths by soname of the libraries that `path` loads, others' included, but for the system's."""
-    found = {}
-    for line in output_of("ldd", str(path)).splitlines():
-        words = line.split()
-        if len(words) < 3 or words[1] != "=>" or SYSTEM.match(words[0]):
+def machine_of(program):
+    """Returns the machine that the program is for, as `uname -m` has it."""
+    named = re.search(r"Machine:\s+(.+)", output_of("readelf", "-h", str(program)))[1]
+    return {"AArch64": "aarch64", "Advanced Micro Devices X86-64": "x86_64"}.get(named) or fail(
+        f"expected a program for x86-64 or 64-bit Arm, got one for {named}"
+    )
+
+
+def needed_libraries(path, folders, found):
+    """Adds paths by soname of the libraries that `path` loads, others' included, but for the system's; the first folder's."""
+    for soname in re.findall(r"\(NEEDED\)\s+Shared library: \[(.+)\]", output_of("readelf", "-dW", str(path))):
+        if soname in found or SYSTEM.match(soname):
             continue
-        if words[2] == "not":
-            fail(f"expected to find {words[0]}, which {path} needs, got nothing; install it")
-        found[words[0]] = Path(words[2]).resolve()
-    return found
+        there = [folder / soname for folder in folders if (folder / soname).exists()]
+        if not there:
+            fail(f"expected to find {soname}, which {path} needs, got nothing; install it")
+        found[soname] = there[0]
+        needed_libraries(there[0], folders, found)
 
 
 def opened_by(program):
@@ -80,7 +89,7 @@ def glibc_of(paths):
     """The least glibc of a system with all that the files want of the C and the C++ library, as two numbers."""
     newest = (2, 17)  # pip knows no older tag of this kind
     for path in paths:
-        wanted = output_of("objdump", "-p", str(path))
+        wanted = output_of("readelf", "-VW", str(path))
         for major, minor in re.findall(r"\bGLIBC_(\d+)\.(\d+)", wanted):
             newest = max(newest, (int(major), int(minor)))
         for version in re.findall(r"\bGLIBCXX_3\.4\.(\d+)", wanted):
@@ -88,20 +97,19 @@ def glibc_of(paths):
     return newest
 
 
-def licence_of(library):
-    """Debian's copyright file of the package that owns a library of this system, with the package's name."""
-    for path in (library, Path(str(library).removeprefix("/usr"))):
-        owner = subprocess.run(["dpkg-query", "-S", str(path)], capture_output=True, text=True)
-        if owner.returncode == 0:
-            package = owner.stdout.split(":")[0]
-            return package, Path(f"/usr/share/doc/{package}/copyright").read_bytes()
-    fail(f"expected a Debian package that owns {library}, got none; build the wheel on Debian 12")
+def licence_of(soname, root):
+    """Debian's copyright file of the package that owns a library, by this system's list, with the package's name."""
+    for line in subprocess.run(["dpkg-query", "-S", f"*/{soname}"], capture_output=True, text=True).stdout.splitlines():
+        package = line.split(":")[0]
+        text = root / "usr/share/doc" / package / "copyright"
+        if text.exists():
+            return package, text.read_bytes()
+    fail(f"expected a Debian package that owns {soname}, got none; build the wheel on Debian 12")
 
 
-def stripped(path, work):
-    copy = work / path.name
+def stripped(path, copy, tool):
     copy.write_bytes(path.read_bytes())
-    subprocess.run(["strip", "--strip-unneeded", str(copy)], check=True)
+    subprocess.run([tool, "--strip-unneeded", str(copy)], check=True)
     return copy
 
 
@@ -150,11 +158,14 @@ Requires-Python: >=3.9
 {readme}"""
 
 
-def main(prefix, folder):
+def main(prefix, folder, root):
     program = prefix / "bin" / "spillway"
     if not program.exists():
         fail(f"expected {program}, got none; run tools/make_packages wheel")
-    version = output_of(str(program), "--version").split()[1]
+    machine = machine_of(program)
+    is_foreign = machine != os.uname().machine
+    emulator = ["qemu-aarch64", "-L", str(root)] if is_foreign else []
+    version = output_of(*emulator, str(program), "--version").split()[1]
     if f'__version__ = "{version}"' not in (PACKAGE / "__init__.py").read_text():
         fail(f"expected __version__ {version} in {PACKAGE}/__init__.py, got another; correct it")
     required = opened_by(program)
@@ -163,18 +174,19 @@ def main(prefix, folder):
 
     # By soname; the links that Debian has beside them are of no use here.
     libraries = {}
+    folders = [private, *(root / place / f"{machine}-linux-gnu" for place in ("usr/lib", "lib")), root / "usr/lib", root / "lib"]
     for path in [program, *own]:
         if path.name != NEEDS_MPI:
-            libraries.update(needed_libraries(path))
+            needed_libraries(path, folders, libraries)
     for path in own:
         if path.name.startswith("libspillway_"):
             libraries[path.name] = path
     folder.mkdir(parents=True, exist_ok=True)
     room = tempfile.TemporaryDirectory()
     work = Path(room.name)
-    files = {name: stripped(path, work).rename(work / name) for name, path in libraries.items()}
+    strip = f"{machine}-linux-gnu-strip" if is_foreign else "strip"
+    files = {name: stripped(path, work / name, strip) for name, path in libraries.items()}
     glibc = glibc_of([program, *files.values()])
-    machine = os.uname().machine
     tag = f"py3-none-manylinux_{glibc[0]}_{glibc[1]}_{machine}"
 
     name = CUDA_NAME if required else NAME
@@ -192,9 +204,9 @@ def main(prefix, folder):
         if file.is_file() and "licences" not in file.parts:
             wheel.add(f"{data}/data/{file.relative_to(prefix)}", file.read_bytes())
     licences = {file.name: file.read_bytes() for file in (prefix / "share/doc/spillway/licences").iterdir()}
-    for library in libraries.values():
+    for soname, library in libraries.items():
         if private not in library.parents:
-            package, text = licence_of(library)
+            package, text = licence_of(soname, root)
             licences[package] = text
     for package, text in sorted(licences.items()):
         wheel.add(f"{info}/licenses/{package}", text)
@@ -207,6 +219,6 @@ def main(prefix, folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        fail("expected PREFIX FOLDER; see the head of this file")
-    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]))
+    if len(sys.argv) not in (3, 4):
+        fail("expected PREFIX FOLDER [SYSROOT]; see the head of this file")
+    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]), Path(sys.argv[3] if len(sys.argv) > 3 else "/").resolve())
