@@ -1,15 +1,18 @@
 # The files that `cmake --install` leaves, of which packages are made (cmake/Package.cmake). Component `program`: the
 # program, its documentation, examples and machine files;
-# `development`: the libraries as a CMake package. docs/install.md and docs/library.md say how they are used.
+# `development`, of a build without CUDA: the libraries as a CMake package. docs/install.md and docs/library.md say how they
+# are used.
 include(CMakePackageConfigHelpers)
 
-set(package lib/cmake/spillway)
-install(TARGETS spillway_flags EXPORT spillway COMPONENT development)
-install(EXPORT spillway NAMESPACE spillway:: FILE spillwayTargets.cmake DESTINATION ${package} COMPONENT development)
-install(FILES cmake/spillwayConfig.cmake DESTINATION ${package} COMPONENT development)
-# Names of headers change until 1.0 with every minor version.
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake DESTINATION ${package} COMPONENT development)
+if(NOT SPILLWAY_CUDA)
+  set(package lib/cmake/spillway)
+  install(TARGETS spillway_flags EXPORT spillway COMPONENT development)
+  install(EXPORT spillway NAMESPACE spillway:: FILE spillwayTargets.cmake DESTINATION ${package} COMPONENT development)
+  install(FILES cmake/spillwayConfig.cmake DESTINATION ${package} COMPONENT development)
+  # Names of headers change until 1.0 with every minor version.
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/spillwayConfigVersion.cmake DESTINATION ${package} COMPONENT development)
+endif()
 
 # As in the source folder, so that the links between the pages hold.
 set(documentation share/doc/spillway)

@@ -9,8 +9,15 @@ target_link_options(spillway PRIVATE LINKER:--disable-new-dtags)
 install(RUNTIME_DEPENDENCY_SET libraries
         PRE_INCLUDE_REGEXES "^lib(${SPILLWAY_BUNDLE})\\.so" PRE_EXCLUDE_REGEXES "."
         LIBRARY DESTINATION ${private_libraries} COMPONENT bundled EXCLUDE_FROM_ALL)
+set(others)
+if(SPILLWAY_ARROW)
+  string(APPEND others " \"arrow=${SPILLWAY_ARROW}\"")
+endif()
+if(SPILLWAY_CUDA)
+  string(APPEND others " \"cudnn_frontend=${SPILLWAY_CUDNN_FRONTEND}/..\"")
+endif()
 install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND ${PROJECT_SOURCE_DIR}/tools/copy_licences
-        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" \"${SPILLWAY_ARROW}\")" COMPONENT bundled EXCLUDE_FROM_ALL)
+        \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\"${others})" COMPONENT bundled EXCLUDE_FROM_ALL)
 
 # Manual pages and completion for shells, from the program itself, so that they say what it does.
 set(made ${PROJECT_BINARY_DIR}/package)

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LICENCES = {"BSD-2": "BSD-2-Clause", "BSD-3": "BSD-3-Clause", "LGPL-2.1 or MIT": "LGPL-2.1-only OR MIT"}
 KNOWN = {"MIT", "Apache-2.0", "MPL-2.0", "Zlib", "curl"}
 ARROW = re.compile(r"lib(arrow|parquet)\.so")
+WHEEL = re.compile(r"spillway_train(?:_cu13)?-([^-]+)-")
 
 
 def fail(message):
@@ -70,13 +72,31 @@ def debian_package(name, licence, note):
                               "referenceLocator": f"pkg:deb/debian/{name}@{version}"}]}
 
 
+def from_pypi(name, wheel, version, licence, note):
+    return {"name": name, "SPDXID": f"SPDXRef-{name}", "versionInfo": version, "downloadLocation": "NOASSERTION",
+            "filesAnalyzed": False, "licenseConcluded": "NOASSERTION", "licenseDeclared": licence,
+            "copyrightText": "NOASSERTION", "comment": note,
+            "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
+                              "referenceLocator": f"pkg:pypi/{wheel}@{version}"}]}
+
+
+def cudart_package():
+    """The CUDA runtime that is linked in, by the toolkit whose compiler is found as cmake/Cuda.cmake finds it."""
+    nvcc = os.environ.get("CUDACXX") or shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=True).stdout
+    package = from_pypi("cuda-cudart", "nvidia-cuda-runtime", re.search(r"release \S+ V(\S+)", said)[1],
+                        "NOASSERTION", "the static runtime of the CUDA toolkit with this compiler, by the toolkit's EULA; linked in")
+    return {key: value for key, value in package.items() if key != "externalRefs"}
+
+
 def arrow_package():
     version = re.search(r"^pyarrow==(\S+)", (ROOT / "tools" / "arrow_requirements.txt").read_text(), re.MULTILINE)[1]
-    return {"name": "arrow", "SPDXID": "SPDXRef-arrow", "versionInfo": version, "downloadLocation": "NOASSERTION",
-            "filesAnalyzed": False, "licenseConcluded": "NOASSERTION", "licenseDeclared": "Apache-2.0",
-            "copyrightText": "NOASSERTION", "comment": "libarrow and libparquet, from PyPI's pyarrow",
-            "externalRefs": [{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl",
-                              "referenceLocator": f"pkg:pypi/pyarrow@{version}"}]}
+    return from_pypi("arrow", "pyarrow", version, "Apache-2.0", "libarrow and libparquet, from PyPI's pyarrow")
+
+
+def frontend_package():
+    version = re.search(r"^nvidia-cudnn-frontend==(\S+)", (ROOT / "tools" / "cudnn_requirements.txt").read_text(), re.MULTILINE)[1]
+    return from_pypi("cudnn-frontend", "nvidia-cudnn-frontend", version, "Apache-2.0 AND MIT", "headers, compiled into the program")
 
 
 def packages_in(wheel):
@@ -99,11 +119,13 @@ def packages_in(wheel):
     for name, licence in listed():
         if facts_of(name) and facts_of(name)[0] not in sources:
             found[name] = debian_package(name, licence, "linked into the program")
+    if "_cu13-" in wheel.name:
+        found["cudnn-frontend"], found["cuda-cudart"] = frontend_package(), cudart_package()
     return [found[name] for name in sorted(found)]
 
 
 def main(wheel, path):
-    version = re.search(r"spillway_train-([^-]+)-", wheel.name)[1]
+    version = WHEEL.match(wheel.name)[1]
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     moment = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     created = datetime.datetime.fromtimestamp(moment, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

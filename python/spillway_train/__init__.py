@@ -21,9 +21,11 @@ if sys.version_info < (3, 9):  # before anything that an older one could not rea
 
 from ._generate import Generation, generate
 from ._plan import Fit, Plan, Tier, fit, plan
-from ._program import InputError, MachineError, SpillwayError, program
+from ._program import InputError, MachineError, SpillwayError, program, warn_of_two_wheels
 from ._serve import Server
 from ._train import Run, train
+
+warn_of_two_wheels()
 
 __version__ = "0.1.0"  # the program's; tools/make_wheel.py compares them
 __all__ = [

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sysconfig
+import warnings
 from typing import Any, Dict, Iterable, List, Mapping
 
 DONE, INPUT_WRONG, INTERRUPTED = 0, 2, 130
@@ -36,6 +37,19 @@ def places() -> List[str]:
     package = os.path.dirname(os.path.abspath(__file__))
     folders.append(os.path.join(os.path.dirname(package), "bin"))  # pip install --target
     return [os.path.join(folder, "spillway") for folder in folders]
+
+
+def warn_of_two_wheels() -> None:
+    """Warns if pip has laid the wheels with and without CUDA into one place: they hold files of the same names."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    found = {name.split("-")[0] for name in os.listdir(os.path.dirname(package)) if name.endswith(".dist-info")}
+    both = [name.replace("_", "-") for name in ("spillway_train", "spillway_train_cu13") if name in found]
+    if len(both) > 1:
+        warnings.warn(
+            f"[spillway_train] expected one of {' and '.join(both)}, got both, which hold the same files; run "
+            f"pip uninstall {' '.join(both)}, and install one of them",
+            stacklevel=3,
+        )
 
 
 def program() -> str:

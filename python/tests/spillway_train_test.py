@@ -294,6 +294,22 @@ class SurroundingsTest(unittest.TestCase):
             with self.assertRaisesRegex(st.InputError, "expected the program at /nowhere/bin/spillway.*force-reinstall"):
                 st.plan({})
 
+    def test_the_wheels_with_and_without_cuda_in_one_place_are_a_warning(self):
+        with tempfile.TemporaryDirectory() as place:
+            shutil.copytree(os.path.dirname(st.__file__), os.path.join(place, "spillway_train"))
+
+            def said():
+                command = [sys.executable, "-c", "import spillway_train"]
+                done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True, env={**os.environ, "PYTHONPATH": place})
+                return done.stderr
+
+            os.mkdir(os.path.join(place, "spillway_train_cu13-0.1.0.dist-info"))
+            os.mkdir(os.path.join(place, "spillway_trainer-1.0.dist-info"))
+            self.assertEqual(said(), "")
+            os.mkdir(os.path.join(place, "spillway_train-0.1.0.dist-info"))
+            self.assertIn("expected one of spillway-train and spillway-train-cu13, got both", said())
+            self.assertIn("run pip uninstall spillway-train spillway-train-cu13, and install one of them", said())
+
     def test_a_python_that_is_too_old_is_refused(self):
         script = "import sys; sys.version_info = (3, 8, 20, 'final', 0)\nimport spillway_train"
         done = subprocess.run([sys.executable, "-c", script], stderr=subprocess.PIPE, text=True, check=False)

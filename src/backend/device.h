@@ -122,6 +122,7 @@ class Device {
 struct GpuSurvey {
   struct Library {
     std::string name, version;
+    std::string path = {};  // of one that is opened when it is needed
   };
   // A library that would help and is missing.
   struct Missing {

@@ -61,8 +61,8 @@ GpuSurvey survey_gpus() {
     survey.missing.push_back(
         {"GPU", presence.problem, "install NVIDIA's driver, version 580 or later, where there is one"});
   for (const cuda::LibraryState& library : cuda::find_libraries()) {
-    if (!library.version.empty()) {
-      survey.libraries.push_back({library.name, library.version});
+    if (!library.found.version.empty()) {
+      survey.libraries.push_back({library.name, library.found.version, library.found.path});
     } else {
       survey.missing.push_back({library.name, library.problem, "see docs/cuda.md"});
     }

@@ -155,8 +155,11 @@ nlohmann::ordered_json to_json(const Findings& found) {
                         {"gather_bytes_per_second", found.exchange->gather_bytes_per_second}};
   }
   json["libraries"] = nlohmann::ordered_json::array();
-  for (const Library& library : found.libraries)
-    json["libraries"].push_back({{"name", library.name}, {"version", library.version}});
+  for (const Library& library : found.libraries) {
+    nlohmann::ordered_json one = {{"name", library.name}, {"version", library.version}};
+    if (!library.path.empty()) one["path"] = library.path;
+    json["libraries"].push_back(std::move(one));
+  }
   json["missing"] = nlohmann::ordered_json::array();
   for (const Missing& one : found.missing)
     json["missing"].push_back({{"name", one.name}, {"why", one.why}, {"install", one.install}});
@@ -228,7 +231,12 @@ void print_page(const Findings& found) {
   }
   print_products(found.measured);
   fmt::print("\nstarting an operation takes {:.1f} us\n\nlibraries\n ", machine.operation_seconds * 1e6);
-  for (const Library& library : found.libraries) fmt::print(" {} {} ", library.name, library.version);
+  for (const Library& library : found.libraries) {
+    if (library.path.empty()) fmt::print(" {} {} ", library.name, library.version);
+  }
+  for (const Library& library : found.libraries) {
+    if (!library.path.empty()) fmt::print("\n  {} {} in {}", library.name, library.version, library.path);
+  }
   if (const double share = cpu_share(found.measured); share < kMinCpuShare) {
     fmt::print(
         "\n\nbusy\n  other programs took {:.0f} % of the CPUs, and the rates are lower for it; run `spillway "

@@ -144,13 +144,18 @@ TEST_CASE("a model is known by its name on the hub, and a card by what it is cal
                        doctest::Contains("expected a GPU that Spillway runs on, got t4-16gb: NVIDIA T4 has compute "
                                          "capability 7.5 and no bf16"),
                        InputError);
-  for (const char* mac : {"m4-16gb", "mac", "m4", "M3 Max", "Apple M2", "mac-m1-ultra-64gb"}) {
+  for (const char* mac : {"m4-16gb", "mac", "m4", "M3 Max", "Apple Max", "Apple M2", "mac-m1-ultra-64gb"}) {
     CAPTURE(mac);
     CHECK_THROWS_WITH_AS(
         (void)machine_by_name(mac, "--gpu"),
         doctest::Contains(
             "Apple's GPUs do not run it: there is no build for macOS, and kernels are built for NVIDIA's"),
         InputError);
+  }
+  for (const char* variant : {"pro", "Max", "ULTRA", "ti", "GB"}) {
+    CAPTURE(variant);
+    CHECK_THROWS_WITH_AS((void)machine_by_name(variant, "--gpu"), doctest::Contains("expected the name of a machine"),
+                         InputError);
   }
   CHECK_THROWS_WITH_AS((void)machine_by_name("v100", "--gpu"),
                        doctest::Contains("expected a GPU that Spillway runs on, got v100: NVIDIA V100"), InputError);

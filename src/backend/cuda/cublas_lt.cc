@@ -57,7 +57,7 @@ CublasLt::Key CublasLt::key_of(const Product& p) {
 
 struct CublasLt::Functions {
   Library library{"cuBLASLt", "libcublasLt.so.13",
-                  "install the CUDA 13 toolkit or the PyPI package nvidia-cublas, and name its folder in "
+                  "install the CUDA 13 toolkit or the PyPI package nvidia-cublas, or name its folder in "
                   "LD_LIBRARY_PATH"};
   decltype(cublasLtCreate)* create;
   decltype(cublasLtDestroy)* destroy;
@@ -120,7 +120,10 @@ CublasLt::~CublasLt() {
   if (handle_) functions_->destroy(handle_);
 }
 
-std::string CublasLt::find_version() { return version_text(Functions().version()); }
+FoundLibrary CublasLt::find() {
+  const Functions functions;
+  return {version_text(functions.version()), functions.library.path()};
+}
 
 void CublasLt::check(cublasStatus_t status, std::string_view what) const {
   if (status == CUBLAS_STATUS_SUCCESS) return;

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/cuda/library.h"
 #include "backend/cuda/product.h"
 #include "backend/device.h"
+#include "backend/gpu_library.h"
 
 namespace spillway::cuda {
 
@@ -26,8 +26,8 @@ class CublasLt {
   ~CublasLt();
   CublasLt(CublasLt&&) = delete;
 
-  // Returns the version, "13.0.2". Opens the library without a GPU. Throws MachineError if it cannot.
-  [[nodiscard]] static std::string find_version();
+  // Opens the library without a GPU; its version is "13.0.2". Throws MachineError if it cannot.
+  [[nodiscard]] static FoundLibrary find();
 
   // Puts a product into the stream. The first product of a shape asks the library for its algorithms, which takes the
   // host some 100 us; while choosing, it finds the fastest by running each, several times, and waiting. Throws

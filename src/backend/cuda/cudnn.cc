@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 
-#include "backend/cuda/library.h"
 #include "base/error.h"
 
 namespace spillway::cuda {
@@ -18,7 +17,7 @@ void open_what_cudnn_needs() {
   const Library runtime("cuDNN", "libcudart.so.13",
                         "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-runtime, which cuDNN needs");
   try {
-    (void)Cudnn::find_compiler_version();
+    (void)Cudnn::find_compiler();
   } catch (const MachineError&) {  // `doctor` says so
   }
 }
@@ -67,9 +66,12 @@ Cudnn::~Cudnn() { cudnn_functions().destroy(handle_); }
 
 void* Cudnn::open() { return cudnn_functions().library.handle(); }
 
-std::string Cudnn::find_version() { return version_text(cudnn_functions().version()); }
+FoundLibrary Cudnn::find() {
+  const CudnnFunctions& cudnn = cudnn_functions();
+  return {version_text(cudnn.version()), cudnn.library.path()};
+}
 
-std::string Cudnn::find_compiler_version() {
+FoundLibrary Cudnn::find_compiler() {
   const Library library("NVRTC", "libnvrtc.so.13",
                         "install the CUDA 13 toolkit or the PyPI package nvidia-cuda-nvrtc: cuDNN compiles with it");
   int (*version)(int*, int*) = nullptr;  // as nvrtc.h declares it
@@ -77,7 +79,7 @@ std::string Cudnn::find_compiler_version() {
   int major = 0, minor = 0;
   if (const int problem = version(&major, &minor); problem != 0)
     throw machine_error("NVRTC", "expected its version, got error {}; install it anew", problem);
-  return fmt::format("{}.{}", major, minor);
+  return {fmt::format("{}.{}", major, minor), library.path()};
 }
 
 }  // namespace spillway::cuda

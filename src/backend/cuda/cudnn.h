@@ -2,7 +2,7 @@
 // (ops/attention/cuda/cudnn_attention.h).
 #pragma once
 
-#include <string>
+#include "backend/gpu_library.h"
 
 struct cudnnContext;  // what a cudnnHandle_t of cudnn.h points to
 
@@ -18,10 +18,10 @@ class Cudnn {
   // Opens the library, once a process if that succeeds, and returns the handle of dlopen. Needs no GPU. Throws
   // MachineError if the library is missing or too old.
   static void* open();
-  // Returns the version, "9.26.0". Opens the library and throws as open() does.
-  [[nodiscard]] static std::string find_version();
-  // Returns the version of NVRTC, "13.0", with which cuDNN compiles kernels. Throws MachineError if it is missing.
-  [[nodiscard]] static std::string find_compiler_version();
+  // Opens the library and throws as open() does; its version is "9.26.0".
+  [[nodiscard]] static FoundLibrary find();
+  // Opens NVRTC, with which cuDNN compiles kernels; its version is "13.0". Throws MachineError if it is missing.
+  [[nodiscard]] static FoundLibrary find_compiler();
 
   [[nodiscard]] cudnnContext* handle() const { return handle_; }
 

@@ -172,8 +172,8 @@ class CudaDevice final : public Device {
   [[nodiscard]] bool shares_host_memory() const override { return false; }
 
   [[nodiscard]] std::string libraries() const override {
-    std::string text = "cuBLASLt " + CublasLt::find_version();
-    if (context_->cudnn()) text += ", cuDNN " + Cudnn::find_version();
+    std::string text = "cuBLASLt " + CublasLt::find().version;
+    if (context_->cudnn()) text += ", cuDNN " + Cudnn::find().version;
     return text;
   }
 
@@ -260,17 +260,17 @@ Presence find_gpus() {
 }
 
 std::vector<LibraryState> find_libraries() {
-  const auto state_of = [](std::string name, std::string (*find_version)()) {
+  const auto state_of = [](std::string name, FoundLibrary (*find)()) {
     LibraryState state{.name = std::move(name)};
     try {
-      state.version = find_version();
+      state.found = find();
     } catch (const MachineError& error) {
       state.problem = error.what();
     }
     return state;
   };
-  return {state_of("cuBLASLt", CublasLt::find_version), state_of("cuDNN", Cudnn::find_version),
-          state_of("NVRTC", Cudnn::find_compiler_version), state_of("NCCL", find_nccl_version)};
+  return {state_of("cuBLASLt", CublasLt::find), state_of("cuDNN", Cudnn::find), state_of("NVRTC", Cudnn::find_compiler),
+          state_of("NCCL", find_nccl_library)};
 }
 
 std::shared_ptr<Device> open_gpu(int ordinal) { return std::make_shared<CudaDevice>(ordinal); }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/device.h"
+#include "backend/gpu_library.h"
 
 namespace spillway::cuda {
 
@@ -18,7 +19,7 @@ struct Presence {
 // A library that is opened when it is first needed.
 struct LibraryState {
   std::string name;
-  std::string version;  // empty: it could not be opened
+  FoundLibrary found;  // without a version: it could not be opened
   std::string problem;
 };
 // Needs no GPU.

@@ -1,6 +1,5 @@
 #include "backend/cuda/nccl.h"
 
-#include "backend/cuda/library.h"
 #include "base/error.h"
 
 namespace spillway::cuda {
@@ -9,7 +8,7 @@ namespace {
 Nccl open_nccl() {
   const Library library("NCCL", "libnccl.so.2",
                         "jobs on one GPU do without; for several, install libnccl2 or the PyPI package "
-                        "nvidia-nccl-cu13, and name its folder in LD_LIBRARY_PATH");
+                        "nvidia-nccl-cu13, or name its folder in LD_LIBRARY_PATH");
   Nccl nccl;
   library.find("ncclGetVersion", nccl.get_version);
   library.find("ncclGetUniqueId", nccl.get_unique_id);
@@ -24,6 +23,7 @@ Nccl open_nccl() {
   library.find("ncclRecv", nccl.receive);
   library.find("ncclAllGather", nccl.all_gather);
   library.find("ncclGetErrorString", nccl.get_error);
+  nccl.path = library.path();
   return nccl;
 }
 
@@ -34,11 +34,11 @@ const Nccl& find_nccl() {
   return nccl;
 }
 
-std::string find_nccl_version() {
+FoundLibrary find_nccl_library() {
   int number = 0;
   if (const int problem = find_nccl().get_version(&number); problem != Nccl::kSuccess)
     throw machine_error("NCCL", "expected its version, got error {}; install it anew", problem);
-  return version_text(static_cast<size_t>(number));
+  return {version_text(static_cast<size_t>(number)), find_nccl().path};
 }
 
 }  // namespace spillway::cuda

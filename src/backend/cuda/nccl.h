@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <string>
 
+#include "backend/gpu_library.h"
+
 namespace spillway::cuda {
 
 struct NcclId {
@@ -38,12 +40,13 @@ struct Nccl {
   int (*receive)(void* to, size_t count, int type, int peer, Comm comm, Stream stream) = nullptr;
   int (*all_gather)(const void* from, void* to, size_t count, int type, Comm comm, Stream stream) = nullptr;
   const char* (*get_error)(int result) = nullptr;
+  std::string path;  // of the library
 };
 
 // Opens the library, once a process if that succeeds. Needs no GPU. Throws MachineError if the library is missing or
 // too old.
 [[nodiscard]] const Nccl& find_nccl();
-// Returns the version, "2.27.3". Throws as find_nccl() does.
-[[nodiscard]] std::string find_nccl_version();
+// Its version is "2.27.3". Throws as find_nccl() does.
+[[nodiscard]] FoundLibrary find_nccl_library();
 
 }  // namespace spillway::cuda

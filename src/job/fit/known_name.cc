@@ -7,6 +7,7 @@ namespace spillway {
 namespace {
 
 constexpr std::array<std::string_view, 4> kMakers = {"nvidia", "geforce", "tesla", "apple"};
+constexpr std::array<std::string_view, 6> kVariants = {"pro", "max", "ultra", "super", "ti", "gb"};
 constexpr std::array<std::string_view, 8> kVersions = {"meta", "instruct", "chat", "it",
                                                        "base", "hf",       "pt",   "diffusers"};
 
@@ -51,7 +52,7 @@ std::vector<std::string> name_words(std::string_view name) {
 
 std::vector<std::string_view> machines_meant(std::string_view asked, std::span<const std::string_view> known) {
   const std::vector<std::string> wanted = words_without(asked, kMakers);
-  if (wanted.empty()) return {};
+  if (wanted.empty() || words_without(asked, kVariants).empty()) return {};
   std::vector<std::string_view> found;
   size_t fewest = 0;
   for (const std::string_view name : known) {

@@ -13,8 +13,8 @@ namespace spillway {
 [[nodiscard]] std::vector<std::string> name_words(std::string_view name);
 
 // Returns the names among `known` that have all words of `asked` side by side, ignoring words of makers (NVIDIA
-// GeForce, Apple). Of several, only those with the fewest words, which excludes the laptop version of a card. In the
-// order of `known`.
+// GeForce, Apple); none for words of variants alone (Max, Ti). Of several, only those with the fewest words, which
+// excludes the laptop version of a card. In the order of `known`.
 [[nodiscard]] std::vector<std::string_view> machines_meant(std::string_view asked,
                                                            std::span<const std::string_view> known);
 

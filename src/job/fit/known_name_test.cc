@@ -40,6 +40,7 @@ TEST_CASE("a machine is found by how people call it, and a desktop's card goes b
   CHECK(meant("gtx1080").empty());
   CHECK(meant("rtx 409").empty());
   CHECK(meant("nvidia").empty());
+  CHECK(meant("Ti").empty());
   CHECK(meant("").empty());
 }
 

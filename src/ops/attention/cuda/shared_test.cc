@@ -54,7 +54,7 @@ LibraryAttention wan(bool sees_text, bool is_backward) {
 }  // namespace
 
 TEST_CASE("cuDNN takes packed attention on an H200 and is content with the workspace that plans grant") {
-  const std::string version = Cudnn::find_version();  // the build took its headers from beside it
+  const std::string version = Cudnn::find().version;  // the build took its headers from beside it
   CAPTURE(version);
   CHECK(llama_8b(0, false).sequences == 32);
   for (const bool is_backward : {false, true}) {
