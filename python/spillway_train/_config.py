@@ -7,7 +7,7 @@ import tempfile
 from types import TracebackType
 from typing import Any, Callable, Dict, List, Mapping, Optional, Type, Union
 
-from ._program import INPUT_WRONG, InputError, options
+from ._program import INPUT_WRONG, InputError, options, plain
 
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any]]
 
@@ -57,7 +57,7 @@ class Arguments:
 
     def _path_of(self, config: Config) -> str:
         if isinstance(config, Mapping):
-            return self._written(json.dumps(self._named(config), ensure_ascii=False, allow_nan=False, default=os.fspath))
+            return self._written(json.dumps(self._named(config), ensure_ascii=False, allow_nan=False, default=plain))
         if isinstance(config, str) and ("\n" in config or ": " in config) and not os.path.exists(config):
             return self._written(config)
         path = os.fspath(config)

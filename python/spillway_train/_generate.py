@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Union, overload
 
 from ._config import Arguments
-from ._program import INPUT_WRONG, InputError, call, flags
+from ._program import INPUT_WRONG, InputError, call, flags, plain
 
 Message = Mapping[str, Any]
+# What generate() gives the program itself.
+_OWN_OPTIONS = {"prompt", "messages", "lines", "json", "json_lines", "help"}
 # A text to continue, or a conversation to answer.
 Prompt = Union[str, Sequence[Message]]
 Path = Union[str, "os.PathLike[str]"]
@@ -37,7 +39,14 @@ def _line(prompt: Any) -> Dict[str, Any]:
 
 
 def _is_one(prompt: Any) -> bool:
-    return isinstance(prompt, str) or (bool(prompt) and isinstance(prompt[0], Mapping) and "role" in prompt[0])
+    return isinstance(prompt, (str, Mapping)) or (bool(prompt) and isinstance(prompt[0], Mapping) and "role" in prompt[0])
+
+
+def _schema_file(folder: str, schema: Mapping[str, Any]) -> str:
+    path = os.path.join(folder, "schema.json")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(schema, file)
+    return path
 
 
 @overload
@@ -49,20 +58,25 @@ def generate(model: Path, prompt: Sequence[Prompt], *, adapter: Optional[Path] =
 def generate(model: Path, prompt: Any, *, adapter: Optional[Path] = None, **options: Any) -> Any:
     """Continues a text, or answers a conversation (a list of messages); of a list of these, all at once.
 
-    options: those of `spillway generate`, such as max_new_tokens=50, temperature=0.7, seed=1, logprobs=True.
+    options: those of `spillway generate`, such as max_new_tokens=50, temperature=0.7, seed=1, logprobs=True. A
+    json_schema may be a file or the schema itself.
     """
+    for name in sorted(_OWN_OPTIONS.intersection(options)):
+        raise InputError(f"[{name}] expected options of sampling, got one that generate() sets; remove it", INPUT_WRONG)
     prompts = [prompt] if _is_one(prompt) else list(prompt)
     if not prompts:
         return []
     with Arguments(None, {}) as arguments:
         path = os.path.join(arguments.room(), "prompts.jsonl")
         try:
-            text = "".join(json.dumps(_line(one), ensure_ascii=False) + "\n" for one in prompts)
-        except TypeError as error:
-            raise InputError(f"[prompt] expected texts or messages, got: {error}; correct them", INPUT_WRONG) from error
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        given = flags({"adapter": adapter, **options})
+            with open(path, "w", encoding="utf-8") as file:
+                for one in prompts:
+                    file.write(json.dumps(_line(one), ensure_ascii=False, default=plain) + "\n")
+            if isinstance(options.get("json_schema"), Mapping):
+                options["json_schema"] = _schema_file(arguments.room(), options["json_schema"])
+            given = flags({"adapter": adapter, **options})
+        except (TypeError, ValueError) as error:
+            raise InputError(f"[generate] expected texts, messages and numbers, got: {error}; correct them", INPUT_WRONG) from error
         said = call(["generate", os.fspath(model), f"--lines={path}", "--json-lines", *given])
     answers = [json.loads(line) for line in said.stdout.split("\n") if line]  # texts may have other line ends
     made = [

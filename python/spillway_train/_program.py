@@ -70,13 +70,22 @@ def program() -> str:
     )
 
 
+def plain(value: Any) -> Any:
+    """Returns what JSON has for a path, or for a number or an array of NumPy or torch."""
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if callable(getattr(value, "tolist", None)):
+        return value.tolist()
+    raise TypeError(f"{value!r}, of type {type(value).__name__}")
+
+
 def word(value: Any) -> str:
     """Returns a value as the command line has it."""
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=os.fspath)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
 
 
 def value_of_key(value: Any) -> str:

@@ -253,6 +253,23 @@ class AnswerTest(JobTest):
         with self.assertRaises(st.InputError):
             st.generate(self.folder / "none", "Say")
 
+    def test_one_dict_is_one_prompt_and_numbers_may_be_of_another_library(self):
+        class Number:  # as NumPy's
+            def tolist(self):
+                return 2
+
+        one = st.generate(self.model, {"prompt": "Say", "max_new_tokens": Number()}, temperature=Number())
+        self.assertEqual(len(one.ids), 2)
+        self.assertEqual(len(st.generate(self.model, "Say", max_new_tokens=Number()).ids), 2)
+        schema = {"type": "string", "maxLength": 3}
+        text = str(st.generate(self.model, "Say", max_new_tokens=40, json_schema=schema))
+        self.assertLessEqual(len(json.loads(text)), 3)
+
+    def test_what_cannot_be_asked_for_is_named(self):
+        for prompt, options in [("\ud800", {}), ("Say", {"json": True}), ("Say", {"max_new_tokens": object()})]:
+            with self.subTest(options), self.assertRaisesRegex(st.InputError, r"^\[(generate|json)\] expected .* got"):
+                st.generate(self.model, prompt, **options)
+
     def test_a_server_answers_as_long_as_its_block_lasts(self):
         with st.Server(self.model, context=64) as server:
             self.assertRegex(server.base_url, r"^http://127\.0\.0\.1:\d+/v1$")
