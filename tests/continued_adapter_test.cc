@@ -70,6 +70,10 @@ TEST_CASE("an adapter goes on under the config that made it, and holds against o
     CHECK(other.err.find(line) != std::string::npos);
   }
   CHECK(config_of("other") == made);
+  const Finished none =
+      run_spillway(job.train("none", std::vector<std::string>{"--lora_target_parameters", "[experts.down_proj]"} + on));
+  CHECK(none.status == 2);
+  CHECK(none.err.find("[lora_target_parameters] expected tensors of experts or routers") != std::string::npos);
   // Keys that say nothing of the adapter give no warning.
   const Finished silent = run_spillway(
       job.train("silent", std::vector<std::string>{"--max_steps", "2", "--lora_target_linear", "null", "--lora_r",

@@ -173,7 +173,8 @@ class Differences {
     const bool has_targets = said_.target_linear || !said_.target_modules.empty();
     const bool has_patterns = !said_.rank_pattern.empty() || !said_.alpha_pattern.empty();
     const bool has_layers = !said_.layers_to_transform.empty();
-    if (!has_targets && !has_patterns && !has_layers && said_.modules_to_save.empty()) return;
+    const bool has_tensors = !said_.target_parameters.empty();
+    if (!has_targets && !has_patterns && !has_layers && !has_tensors && said_.modules_to_save.empty()) return;
     config::AdapterSettings fresh = said_;
     if (fresh.r == 0) fresh.r = held_.r;
     if (fresh.alpha == 0) fresh.alpha = held_.alpha;
@@ -183,6 +184,11 @@ class Differences {
     const auto theirs = lora_targets(parameters, held_, said_.model_dir);
     if (has_targets || has_layers)
       note_count(has_targets ? key : "peft_layers_to_transform", "layers", theirs, lora_targets(parameters, ours, key));
+    if (has_tensors) {
+      check_target_tensors(parameters, ours, "lora_target_parameters");
+      note_count("lora_target_parameters", "tensors", names_of(held_.target_parameters),
+                 names_of(ours.target_parameters));
+    }
     if (!said_.modules_to_save.empty())
       note_count("lora_modules_to_save", "weights", saved_weights(parameters, held_, said_.model_dir),
                  saved_weights(parameters, ours, "lora_modules_to_save"));
@@ -198,6 +204,7 @@ class Differences {
   }
 
  private:
+  static std::vector<std::string> names_of(const auto& set) { return {set.begin(), set.end()}; }
   void note(std::string_view key, const auto& held, const auto& said) {
     notes_.push_back(fmt::format("warning: {} is {}, as {} says, and not {}", key, held, said_.model_dir, said));
   }

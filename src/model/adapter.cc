@@ -202,7 +202,7 @@ LoraOptions parse_adapter_config(std::string_view text, std::string_view where) 
   refuse_unsupported(json);
   LoraOptions lora;
   lora.r = json["r"].integer_or(8, 1, kMaxRank);
-  lora.alpha = json["lora_alpha"].real_or(8, 0, 1e9);
+  lora.alpha = json.has("lora_alpha") ? json["lora_alpha"].real(0, 1e9) : 8;  // PEFT's default; null is its error, too
   lora.dropout = json["lora_dropout"].real_or(0, 0, 1);
   lora.rslora = json["use_rslora"].boolean_or(false);
   lora.dora = json["use_dora"].boolean_or(false);

@@ -186,6 +186,7 @@ TEST_CASE("adapters of another kind are refused") {
             (void)read_adapter_options(folder.path());
           }).find("expected r to be the rank of the tensors, 4, got 8") != std::string::npos);
   }
+  SUBCASE("alpha") { CHECK(error_with("lora_alpha", nullptr).find(": lora_alpha] expected") != std::string::npos); }
   SUBCASE("rank 0") { CHECK(error_with("r", 0).find(": r] expected an integer from 1") != std::string::npos); }
 }
 
