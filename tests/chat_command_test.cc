@@ -105,13 +105,13 @@ TEST_CASE("generate warns of positions behind those that the model was made for"
   }
 }
 
-TEST_CASE("what is wrong in a chat is said, and the chat goes on") {
+TEST_CASE("what is wrong in a chat is said, the chat goes on, and its exit status tells a script") {
   const Room room;
   room.write("mine.json", "mine");
   const Finished chat = Room::chat("/rest\n/save\n/save mine.json\n/save none/x.json\n/help\n\xE9\n/system \xE9\n" +
                                    std::string(600, 'x') + "\nhello\n/save chat.json\n");
   CAPTURE(chat.err);
-  CHECK(chat.status == 0);
+  CHECK(chat.status == 2);
   for (
       const char* message :
       {"[spillway chat] expected a command (/system, /reset, /save, /help or /exit), got '/rest'; did you mean /reset?",

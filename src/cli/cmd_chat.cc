@@ -45,20 +45,22 @@ class Chat {
   Chat(ChatSession& session, CatchInterrupt& interrupts)
       : session_(session), interrupts_(interrupts), lines_(open_line_reader(interrupts)) {}
 
-  // Returns the exit status.
+  // Returns the exit status. A script, which counts answers, learns by it that a line had none.
   int run() {
+    int status = kDone;
     for (;;) {
       const std::optional<TypedLine> line = read();
-      if (!line) return kDone;
+      if (!line) return status;
       if (line->interrupted) return kInterrupted;
       try {
         if (!line->text.starts_with('/')) {
           if (!line->text.empty()) answer(line->text);
         } else if (!obey(line->text)) {
-          return kDone;
+          return status;
         }
       } catch (const InputError& error) {  // of this line; what was said before stays
         log_line(error.what());
+        if (::isatty(STDIN_FILENO) == 0) status = kInputWrong;
       }
     }
   }
