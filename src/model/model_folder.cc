@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <span>
@@ -15,6 +16,8 @@
 #include "io/cache_folder.h"
 #include "io/checksum.h"
 #include "io/file.h"
+#include "io/safetensors.h"
+#include "model/dit/adapter_files.h"
 #include "model/gguf/import.h"
 
 namespace spillway {
@@ -34,6 +37,15 @@ bool is_gguf(const fs::path& path) {
   if (file.size() < static_cast<int64_t>(magic.size())) return false;
   file.read(0, std::as_writable_bytes(std::span(magic)));
   return std::string_view(magic.data(), magic.size()) == "GGUF";
+}
+
+// Returns true for an adapter as ComfyUI and kohya's trainers save it, by any of its tensors.
+bool is_foreign_adapter(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error) || !is_adapter_file(path)) return false;
+  const SafetensorsFile file(path);
+  return std::any_of(file.tensors().begin(), file.tensors().end(),
+                     [](const StoredTensor& tensor) { return !own_factor_name(tensor.name).empty(); });
 }
 
 // Returns true for the output of full training: a component alone, without the pipeline's index.
@@ -66,9 +78,9 @@ CacheName cache_name(const fs::path& path) {
   return {file, file + hash_text(fmt::format("{} {} {} {}", bytes, modified, status_changed, kFormat))};
 }
 
-void remove_older(const fs::path& models, const CacheName& name) {
+void remove_older(const fs::path& folders, const CacheName& name) {
   std::vector<fs::path> older;
-  for (const fs::directory_entry& entry : fs::directory_iterator(models)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folders)) {
     const std::string other = entry.path().filename().string();
     if (other.starts_with(name.file) && other.size() == name.content.size() && other != name.content)
       older.push_back(entry.path());
@@ -80,7 +92,9 @@ void remove_older(const fs::path& models, const CacheName& name) {
 
 std::string model_folder(const std::string& named, std::string_view where, hub::FolderUse use,
                          const hub::Lookup& lookup, std::string_view component) {
-  if (!is_gguf(named)) return chosen_component(hub::folder_of(named, where, use, lookup), where, component);
+  const bool is_adapter = use == hub::FolderUse::kAdapter && is_foreign_adapter(named);
+  if (!is_adapter && !is_gguf(named))
+    return chosen_component(hub::folder_of(named, where, use, lookup), where, component);
   const fs::path cache = cache_folder();
   if (cache.empty()) {
     throw input_error(where,
@@ -88,14 +102,18 @@ std::string model_folder(const std::string& named, std::string_view where, hub::
                       "import it (spillway import)",
                       named);
   }
-  const fs::path models = cache / "models";
+  const fs::path folders = cache / (is_adapter ? "adapters" : "models");
   const CacheName name = cache_name(named);
-  const fs::path folder = models / name.content;
-  if (fs::exists(folder / "config.json")) return folder.string();
+  const fs::path folder = folders / name.content;
+  if (fs::exists(folder / (is_adapter ? "pytorch_lora_weights.safetensors" : "config.json"))) return folder.string();
   log_info("importing {} into {}, once", named, folder.string());
-  create_folders(models);
-  import_gguf(named, folder);
-  remove_older(models, name);
+  create_folders(folders);
+  if (is_adapter) {
+    import_video_adapter(named, folder);
+  } else {
+    import_gguf(named, folder);
+  }
+  remove_older(folders, name);
   return folder.string();
 }
 

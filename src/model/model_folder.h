@@ -14,6 +14,7 @@ namespace spillway {
 // folder of its `component` unless that is empty;
 // - a GGUF file: the folder of its import in bf16, in models/ of the cache folder, made now or when this version of the
 // file was first named (by path and version); the folder of an older version is removed;
+// - an adapter's file of ComfyUI or kohya's trainers, where an adapter is asked for: in the same way, in adapters/;
 // - a name of the Hugging Face hub: its snapshot in the cache of the hub's libraries (hub/lookup.h).
 //
 // `where` (a config key or MODEL) is named in errors. Throws InputError for a file that cannot be imported, if there is
