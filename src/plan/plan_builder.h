@@ -21,6 +21,9 @@ using PartBytes = std::vector<std::array<int64_t, kBudgetedTiers>>;
 // Sets plan.missing_bytes and plan.fits for the budget.
 void compare_with(Plan& plan, const Budget& budget);
 
+// So much PlanBuilder::scheduling_work() takes a tenth of a second a plan: searches then look at fewer of them.
+constexpr int64_t kManyOperations = 30'000;
+
 class PlanBuilder {
  public:
   // Computes once what every plan of the graph needs. Borrows the graph.

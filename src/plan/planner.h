@@ -51,9 +51,8 @@ struct FrontierPoint {
 };
 // The number of points: enough to see the frontier's shape, few enough to wait for.
 constexpr int kFrontierPoints = 9;
-// The number for graphs of so many operations that one plan takes a tenth of a second (PlanBuilder::scheduling_work).
+// The number for graphs that take long to schedule (kManyOperations).
 constexpr int kFewFrontierPoints = 5;
-constexpr int64_t kManyOperations = 30'000;
 
 // Makes the fastest plan for optimizer steps of `accumulation` micro-batches. The frontier does not depend on the
 // device budget, and the plan is no slower than any point of it that fits: its plans are where the search starts.

@@ -274,7 +274,8 @@ const Forecast& PlanProposals::KnownForecasts::of(const Homes& there) const {
   return nth(by_homes, std::find(homes.begin(), homes.end(), there) - homes.begin());
 }
 
-// Derives the cost of saved activations from one combination of homes, and the cost of homes from one setting.
+// Derives the cost of saved activations from one combination of homes, and the cost of homes from one setting. Where
+// scheduling takes long, the cost of homes is that of each role's own, one after the other.
 PlanProposals::KnownForecasts PlanProposals::make_forecasts() {
   const auto forecast = [&](const Homes& there, const Saved& saved, std::vector<Move> moves = {}) {
     return Forecast(
@@ -282,7 +283,19 @@ PlanProposals::KnownForecasts PlanProposals::make_forecasts() {
   };
   KnownForecasts known{.homes = roles_.combinations()};
   for (const Saved& saved : settings_) known.by_setting.push_back(forecast(known.homes.front(), saved));
-  for (const Homes& there : known.homes) known.by_homes.push_back(forecast(there, settings_.front()));
+  const Homes& first = known.homes.front();
+  const auto summed = [&](const Homes& there) {
+    Forecast sum = known.by_setting.front();
+    for (const Role role : kEachRole) {
+      Homes alone = first;
+      nth(alone, role) = nth(there, role);
+      if (alone != first) sum = sum.changed(known.by_setting.front(), forecast(alone, settings_.front()));
+    }
+    return sum;
+  };
+  const bool is_long = builder_.scheduling_work() > kManyOperations;
+  for (const Homes& there : known.homes)
+    known.by_homes.push_back(is_long ? summed(there) : forecast(there, settings_.front()));
   const auto split =
       std::find_if(known.homes.begin(), known.homes.end(), [&](const Homes& there) { return may_split_state(there); });
   if (split != known.homes.end())
