@@ -75,6 +75,8 @@ class PlanSearch {
   void allow_tie_work();
   // Looks at the most promising ones first, until the allowed work is done.
   void look_at(std::vector<Proposal> proposals);
+  // Looks at plans with all homes in one tier and transfers that run less far ahead, until one fits.
+  void look_far();
   // Returns the work of the candidates so far, in plans scheduled: packing and simulating one counts as two more.
   [[nodiscard]] int64_t work_done() const;
   // Considers a mixture that differs from the best one in something other than the number of blocks with its head, and

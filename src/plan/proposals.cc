@@ -145,6 +145,20 @@ PlanProposals::Mixture PlanProposals::nothing_moved() const {
   return {kept, kept, roles_.combinations().front(), {}};
 }
 
+std::vector<Homes> PlanProposals::farthest() const {
+  std::vector<Homes> result;
+  for (const Tier tier : {Tier::kHost, Tier::kDisk}) {
+    if (!has(tier)) continue;
+    Homes& homes = result.emplace_back();
+    for (const Role role : kEachRole) {
+      const std::vector<Tier> options = roles_.options(role, homes);
+      const auto farther = std::find(options.begin(), options.end(), tier);
+      nth(homes, role) = farther == options.end() ? options.back() : *farther;
+    }
+  }
+  return result;
+}
+
 bool PlanProposals::may_update_on_host() const {
   const std::vector<Tier> options = roles_.options(Role::kState, {});
   return roles_.is_present(Role::kState) && std::find(options.begin(), options.end(), Tier::kHost) != options.end();

@@ -66,6 +66,8 @@ class PlanProposals {
   [[nodiscard]] bool has(Tier tier) const;
   // Returns the mixture that keeps everything, with all homes on the device, except for what the user has fixed.
   [[nodiscard]] Mixture nothing_moved() const;
+  // Returns, for each tier beside the device, the homes of which all lives there that may; the nearest tier first.
+  [[nodiscard]] std::vector<Homes> farthest() const;
   // Returns true if updates may run on the host while the device computes others.
   [[nodiscard]] bool may_update_on_host() const;
   // Returns the same homes, with the weights of blocks on the device unless the user has fixed their tier.

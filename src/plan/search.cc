@@ -95,6 +95,10 @@ void PlanSearch::climb() {
   climbed_seconds_ = found_ ? best_.seconds : std::numeric_limits<double>::infinity();
   allow_work(kSpreadShare);
   look_at(std::move(spread_proposals));
+  if (const int64_t distance = min_distance_; !found_) {
+    look_far();
+    if (!found_ && min_distance_ < distance) change_blocks();
+  }
   allow_work(kAlternateShare);
   if (found_) look_at(proposals_.alternations(best_.seconds));
 }
@@ -251,6 +255,23 @@ void PlanSearch::look_at(std::vector<Proposal> proposals) {
       if (!fits && !proposal.mixture.alternates) (void)consider(less_ahead, 0);
     } else {
       consider_mixture(proposal.mixture, proposal.first);
+    }
+  }
+}
+
+// Candidates let transfers run far ahead. Where one weight is a large part of the device, those under way take more
+// than streaming saves, so that no candidate which streams is the nearest to fitting, the one that tighten() begins
+// with.
+void PlanSearch::look_far() {
+  for (const Overlap overlap : {Overlap::kNarrow, Overlap::kSynchronous}) {
+    for (const Homes& homes : proposals_.farthest()) {
+      const auto fits = [&](const Saved& setting) {
+        return consider(Mixture{.head = setting, .tail = setting, .homes = homes, .moves = {}, .overlap = overlap}, 0);
+      };
+      if (fits(settings_.back())) {
+        (void)std::find_if(settings_.begin(), settings_.end(), fits);
+        return;
+      }
     }
   }
 }
