@@ -5,168 +5,22 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/error.h"
-#include "base/random.h"
-#include "base/temporary_folder.h"
 #include "cli/cmd_train.h"
 #include "dist/testing/local_peers.h"
 #include "io/file.h"
-#include "io/safetensors_writer.h"
-#include "model/decoder/decoder.h"
 #include "tests/support/captured.h"
-#include "tests/support/preference_run.h"
 #include "tests/support/process.h"
-#include "tests/support/ranks_run.h"
-#include "tests/support/tiny_job.h"
-#include "tests/support/video_run.h"
+#include "tests/support/rank_jobs.h"
 
 using namespace spillway;
 using namespace spillway::testing;
 namespace fs = std::filesystem;
-
-namespace {
-
-constexpr int kSharedSteps = 6;  // two epochs of 11 micro-batches, 4 a step: the third has 3, and the sixth
-constexpr int kMicroBatches = 4;
-
-// Trains as so many ranks, each with its part of the micro-batches.
-std::vector<std::string> train_over_ranks(int ranks, const TinyJob& job, const std::string& name, Arguments more,
-                                          const std::vector<std::string>& hosts = {}) {
-  more = more + Arguments{"--gradient_accumulation_steps",
-                          std::to_string(kMicroBatches / ranks),
-                          "--max_steps",
-                          std::to_string(kSharedSteps),
-                          "--val_set_size",
-                          "2"};
-  return run_over_ranks(ranks, job.train(name, more), hosts);
-}
-
-// Returns what metrics.jsonl says of training, without times and memory.
-std::vector<nlohmann::json> training_metrics_of(const fs::path& output) {
-  std::vector<nlohmann::json> lines;
-  const std::string text = read_file(output / "metrics.jsonl", 1 << 24);
-  for (size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
-    nlohmann::json line = nlohmann::json::parse(text.substr(begin, text.find('\n', begin) - begin));
-    for (const char* key :
-         {"tokens_per_second", "step_seconds", "generation_seconds", "reward_seconds", "generation_tokens_per_second"})
-      line.erase(key);
-    for (auto entry = line.begin(); entry != line.end();)
-      entry = entry.key().starts_with("memory/") ? line.erase(entry) : std::next(entry);
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
-// The tensors of the result and of every checkpoint, and what the checkpoints say of the run but for its name.
-std::map<std::string, std::string> results_of(const fs::path& output) {
-  std::map<std::string, std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(output)) {
-    const std::string name = fs::relative(entry.path(), output).string();
-    if (name.ends_with(".safetensors") || name.ends_with("completions.jsonl") || name.ends_with("samples.jsonl"))
-      files[name] = read_file(entry.path(), 1 << 26);
-    if (entry.path().filename() != "spillway_state.json") continue;
-    nlohmann::json state = nlohmann::json::parse(read_file(entry.path(), 1 << 20));
-    state.erase("run");
-    state.erase("xxh3");  // of the whole, its name included
-    files[name] = state.dump();
-  }
-  return files;
-}
-
-void check_same_results(const fs::path& one, const fs::path& several) {
-  CHECK(training_metrics_of(one) == training_metrics_of(several));
-  const auto expected = results_of(one), got = results_of(several);
-  CHECK(expected.size() == got.size());
-  for (const auto& [name, bytes] : expected) {
-    CAPTURE(name);
-    CHECK(got.contains(name));
-    CHECK((got.contains(name) && got.at(name) == bytes));
-  }
-}
-
-void check_on_ranks(const TinyJob& job, const Arguments& more, std::initializer_list<int> numbers) {
-  CHECK(train_over_ranks(1, job, "one", more).empty());
-  for (const int ranks : numbers) {
-    CAPTURE(ranks);
-    const std::string name = "of_" + std::to_string(ranks);
-    for (const std::string& error : train_over_ranks(ranks, job, name, more)) CHECK(error == "");
-    check_same_results(job.output("one"), job.output(name));
-    const nlohmann::json report = nlohmann::json::parse(read_file(job.output(name) / "report.json", 1 << 24));
-    CHECK(report["world_size"] == ranks);
-    CHECK(report["ranks"].size() == static_cast<size_t>(ranks));
-    CHECK(report["rank_timelines"]["ranks"].size() == static_cast<size_t>(ranks));
-  }
-}
-
-const Arguments kLayerByLayer = {"--micro_batch_order", "vertical"};
-const Arguments kFullWeights = {"--adapter", "none", "--learning_rate", "0.001"};
-
-// A model whose matrices have several parts: those of the goldens are smaller than one.
-class WideModel {
- public:
-  WideModel() {
-    const std::string config = R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
-      "hidden_size": 64, "intermediate_size": 256, "max_position_embeddings": 64, "num_attention_heads": 2,
-      "num_hidden_layers": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
-      "tie_word_embeddings": false, "vocab_size": 256, "torch_dtype": "float32"})";
-    write_file(folder_.path() / "config.json", config);
-    const ParameterTable parameters = parameters_of(*make_decoder(parse_decoder_config(config, "test")));
-    std::vector<TensorSpec> specs;
-    for (const Parameter& p : parameters)
-      if (p.is_of_model()) specs.push_back({p.written_name(), DType::kF32, p.written_shape().dims()});
-    SafetensorsWriter writer(folder_.path() / "model.safetensors", specs);
-    RandomStream random(3, 3);
-    for (const Parameter& p : parameters) {
-      if (!p.is_of_model()) continue;
-      std::vector<float> values;
-      for (int64_t i = 0; i < p.shape.elems(); ++i)
-        values.push_back(p.shape.rank() == 1 ? 1 : static_cast<float>(random.below(256)) / 1024 - 0.125f);
-      writer.append(p.written_name(), values.data(), DType::kF32, std::ssize(values));
-    }
-    writer.commit();
-  }
-  [[nodiscard]] Arguments arguments() const { return {"--base_model", folder_.path().string()}; }
-
- private:
-  TemporaryFolder folder_;
-};
-
-// A job that answers prompts of a few words in up to six tokens. A function, a model and a program reward them, which
-// has `rewards` for the completions of a round: they must be so many.
-Arguments of_prompts(const TinyJob& job, const std::string& rl, const nlohmann::json& rewards) {
-  std::string prompts;
-  for (int i = 0; i < 14; ++i)
-    prompts += nlohmann::json{{"prompt", fmt::format("w{} {}", i, i % 3 == 0 ? "w1" : "w2 w3 w4")}}.dump() + "\n";
-  write_file(job.output("prompts.jsonl"), prompts);
-  const std::string program = "while read -r line; do echo '" + rewards.dump() + "'; done";
-  const nlohmann::json functions = {{{"name", "get_repetition_penalty_reward"}, {"ngram_size", 1}},
-                                    (preference_goldens() / "reward_model").string(),
-                                    {{"exec", {"sh", "-c", program}}}};
-  return {"--rl",
-          rl,
-          "--datasets",
-          "[{path: " + job.output("prompts.jsonl").string() + "}]",
-          "--trl.max_completion_length",
-          "6",
-          "--trl.log_completions",
-          "true",
-          "--trl.reward_funcs",
-          functions.dump(),
-          "--save_steps",
-          "3"};
-}
-
-Arguments of_model(const std::string& name) {
-  return {"--base_model", (fs::path(SPILLWAY_SOURCE_DIR) / "tests/golden/models" / name).string()};
-}
-
-}  // namespace
 
 TEST_CASE("LoRA with dropout, evaluation and a smaller last step has the bits of one rank on 2 and 4") {
   const TinyJob job;
@@ -332,100 +186,6 @@ TEST_CASE("a run goes on from a checkpoint on another number of ranks") {
                         keep + Arguments{"--resume_from_checkpoint", (job.output("one") / "checkpoint-3").string()}))
     CHECK(error == "");
   CHECK(job.adapter("again") == job.adapter("one"));
-}
-
-TEST_CASE("preferences have the bits of one rank, reference, metrics and all") {
-  const TinyJob job;
-  std::string rows;
-  const char* const answers[] = {" blue", " green", " red", " grey", " dark"};
-  for (int i = 0; i < 24; ++i)
-    rows += nlohmann::json{{"prompt", "The sky is" + std::string(static_cast<size_t>(i % 3), '!')},
-                           {"chosen", answers[i % 5]},
-                           {"rejected", answers[(i + 2) % 5]}}
-                .dump() +
-            "\n";
-  job.write_rows(rows);
-  const std::string model = (preference_goldens() / "model").string();
-  const Arguments shared = {"--base_model",
-                            model,
-                            "--tokenizer_config",
-                            model,
-                            "--rl",
-                            "dpo",
-                            "--sequence_len",
-                            "40",
-                            "--datasets",
-                            "[{path: " + (job.output("rows.jsonl")).string() + "}]"};
-  check_on_ranks(job, shared, {2});
-  const TinyJob known;
-  check_on_ranks(known, shared + kLayerByLayer + Arguments{"--precompute_ref_log_probs", "true", "--zero_stage", "3"},
-                 {2});
-}
-
-TEST_CASE("what ranks generate together, and learn from it, has the bytes of one rank at every stage") {
-  const WideModel model;
-  const TinyJob job;
-  const Arguments shared =
-      model.arguments() + kFullWeights + of_prompts(job, "grpo", {1, 0, 0.5, nullptr, 0, 1, 1, 0}) +
-      Arguments{"--trl.num_generations", "2", "--trl.num_generations_eval", "4", "--trl.beta", "0.1",
-                "--trl.num_iterations",  "2"};
-  CHECK(train_over_ranks(1, job, "one", shared).empty());
-  // Weights in parts are gathered for a round, or a layer's for each token position.
-  const Arguments kinds[] = {{"--zero_stage", "0"},
-                             kLayerByLayer + Arguments{"--zero_stage", "3", "--ds3_gather_for_generation", "true"},
-                             {"--zero_stage", "3", "--ds3_gather_for_generation", "false"}};
-  for (const Arguments& kind : kinds) {
-    const std::string name = fmt::format("with{}", fmt::join(kind, ""));
-    CAPTURE(name);
-    for (const std::string& error : train_over_ranks(2, job, name, shared + kind)) CHECK(error == "");
-    check_same_results(job.output("one"), job.output(name));
-  }
-}
-
-TEST_CASE("rounds of one micro-batch, of which ranks train on several at once, have the bytes of one rank") {
-  const WideModel model;
-  const TinyJob job;
-  check_on_ranks(job, model.arguments() + of_prompts(job, "online_dpo", {1, 0, 0.5, 0}), {2});
-}
-
-TEST_CASE(
-    "training on clips has the bits of one rank, with an average of the weights and what was drawn for each clip") {
-  const Arguments kinds[] = {{"--use_ema", "true", "--ema_decay", "0.9"},
-                             {"--use_ema", "true", "--ema_decay", "0.9", "--zero_stage", "3"},
-                             {"--adapter", "lora", "--lora_rank", "4", "--zero_stage", "3"}};
-  for (const Arguments& kind : kinds) {
-    CAPTURE(kind.back());
-    const TemporaryFolder folder;
-    const fs::path rows = clips_to_draw_for("t2v", folder.path());
-    for (const int ranks : {1, 2}) {
-      const fs::path output = folder.path() / std::to_string(ranks), config = output.string() + ".yml";
-      write_file(config, video_lines("t2v", false, output));
-      const Arguments all = Arguments{"train", config.string()} + kind +
-                            Arguments{"--log_samples",
-                                      "true",
-                                      "--val_set_size",
-                                      "1",
-                                      "--datasets.0.path",
-                                      rows.string(),
-                                      "--curriculum_sampling",
-                                      "false",
-                                      "--training_cfg_rate",
-                                      "0.3",
-                                      "--micro_batch_size",
-                                      "1",
-                                      "--gradient_accumulation_steps",
-                                      std::to_string(4 / ranks),
-                                      "--max_steps",
-                                      "5",
-                                      "--save_strategy",
-                                      "steps",
-                                      "--save_steps",
-                                      "2"};
-      for (const std::string& error : run_over_ranks(ranks, all)) CHECK(error == "");
-    }
-    check_same_results(folder.path() / "1", folder.path() / "2");
-    CHECK(results_of(folder.path() / "2").contains("samples.jsonl"));
-  }
 }
 
 TEST_CASE("a rank with other rows, and one whose config is wrong, end all ranks with one message") {

@@ -291,17 +291,10 @@ SaidOfRanks said_of_ranks(const ConfigArguments& arguments) {
   }
 }
 
-}  // namespace
-
-int train_as_rank(const ConfigArguments& arguments, Peers* peers, const std::exception_ptr& fault) {
-  train::Ranks ranks(peers);
-  ConfigArguments own = arguments;
-  own.ranks = ranks.are_several() ? ranks.size() : 0;
+// Returns what `body` returns. An error is said by rank 0 if all ranks have it, else with the rank's name.
+int speak_as_rank(train::Ranks& ranks, const std::function<int()>& body) {
   try {
-    ranks.agree([&] {
-      if (fault) std::rethrow_exception(fault);
-    });
-    return RankOfTraining(own, ranks).run();
+    return body();
   } catch (const InputError& error) {
     if (!ranks.is_first() && ranks.is_common(error)) return kInputWrong;
     if (ranks.is_first()) throw;
@@ -311,6 +304,22 @@ int train_as_rank(const ConfigArguments& arguments, Peers* peers, const std::exc
     if (ranks.is_first()) throw;
     throw MachineError(ranks.own_message(error.what()));
   }
+}
+
+// Throws `fault`, if a rank has one, on all ranks.
+int run_as_rank(ConfigArguments arguments, train::Ranks& ranks, const std::exception_ptr& fault) {
+  arguments.ranks = ranks.are_several() ? ranks.size() : 0;
+  ranks.agree([&] {
+    if (fault) std::rethrow_exception(fault);
+  });
+  return RankOfTraining(arguments, ranks).run();
+}
+
+}  // namespace
+
+int train_as_rank(const ConfigArguments& arguments, Peers* peers, const std::exception_ptr& fault) {
+  train::Ranks ranks(peers);
+  return speak_as_rank(ranks, [&] { return run_as_rank(arguments, ranks, fault); });
 }
 
 std::optional<ConfigArguments> training_arguments(std::span<const std::string> args) {
@@ -340,8 +349,7 @@ bool read_command(std::span<const std::string> args, const Launch& launch, Train
 }
 
 // Returns true if `is_so` on all ranks. A collective.
-bool are_all(bool is_so, Peers* peers) {
-  train::Ranks ranks(peers);
+bool are_all(bool is_so, train::Ranks& ranks) {
   const std::string mine = is_so ? "so" : "not so";
   const std::span<const std::string> all = ranks.exchange([&] { return mine; });
   return is_so && std::count(all.begin(), all.end(), mine) == ranks.size();
@@ -365,8 +373,9 @@ int train_launched(std::span<const std::string> args, const Launch& launch) {
   if (is_help && !fault)
     fault = std::make_exception_ptr(input_error(
         "spillway train", "expected the command line of the other ranks, got one that asks for help; change it"));
-  if (are_all(is_help, peers.get())) return kDone;
-  return train_as_rank(command.arguments, peers.get(), fault);
+  train::Ranks ranks(peers.get());
+  return speak_as_rank(ranks,
+                       [&] { return are_all(is_help, ranks) ? kDone : run_as_rank(command.arguments, ranks, fault); });
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/this_host.h"
 #include "cli/cmd_chat.h"
 #include "cli/cmd_completion.h"
 #include "cli/cmd_doctor.h"
@@ -41,7 +42,6 @@
 #include "dist/open_peers.h"
 #include "dist/rank_errors.h"
 #include "io/file_error.h"
-#include "report/trackers/this_host.h"
 
 namespace spillway {
 namespace {

@@ -13,10 +13,29 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "cli/trackers.h"
+#include "io/file.h"
 #include "job/tiers.h"
 #include "runtime/process_memory.h"
 
 namespace spillway {
+namespace {
+
+constexpr int64_t kMaxReportBytes = 256 * kMiB;
+
+}  // namespace
+
+bool is_reported(const std::filesystem::path& output, const train::RunIdentity& identity,
+                 const train::Trainer& trainer) {
+  const std::filesystem::path file = output / "report.json";
+  if (trainer.step() < trainer.length().total_steps || !std::filesystem::exists(file)) return false;
+  if (train::read_run(output) != identity) return false;
+  try {
+    const nlohmann::json report = parse_json(read_file(file, kMaxReportBytes), file.string());
+    return report.value("state", "") == "done" && report.value("step_now", int64_t{0}) == trainer.step();
+  } catch (const std::exception&) {
+    return false;  // it is written anew
+  }
+}
 
 template <typename File, typename Write>
 void RunFiles::write_or_close(std::unique_ptr<File>& file, const Write& write) {

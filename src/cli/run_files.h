@@ -20,6 +20,10 @@
 
 namespace spillway {
 
+// Returns true if nothing is left to train, and the report in `output` is that of this run, up to its last step.
+[[nodiscard]] bool is_reported(const std::filesystem::path& output, const train::RunIdentity& identity,
+                               const train::Trainer& trainer);
+
 class RunFiles {
  public:
   // Writes nothing before open(). Borrows its arguments. `prints_metrics`: the lines of metrics.jsonl go to standard

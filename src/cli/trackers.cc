@@ -13,12 +13,12 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "base/this_host.h"
 #include "config/file_uri.h"
 #include "config/keys.h"
 #include "config/wandb_id.h"
 #include "io/checksum.h"
 #include "report/event_file.h"
-#include "report/trackers/this_host.h"
 #include "saved/run_settings.h"
 
 namespace spillway {

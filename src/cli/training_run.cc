@@ -25,13 +25,14 @@
 #include "cli/rank_reports.h"
 #include "cli/report_samples.h"
 #include "cli/run_files.h"
+#include "cli/run_messages.h"
 #include "cli/run_pushes.h"
+#include "cli/step_bar.h"
 #include "infer/clips/pixels.h"
 #include "io/file.h"
 #include "job/initial_state.h"
 #include "job/tiers.h"
 #include "plan/plan_json.h"
-#include "report/expert_loads.h"
 #include "report/live_report.h"
 #include "report/load_progress.h"
 #include "report/report_html.h"
@@ -56,21 +57,8 @@ namespace fs = std::filesystem;
 using train::EvaluationRecord;
 using train::StepRecord;
 
-std::vector<TierMemory> memory_of_tiers(const train::PlannedJob& planned) {
-  const Budget& budget = planned.context.budget;
-  std::vector<TierMemory> tiers;
-  for (size_t i = 0; i < kBudgetedTiers; ++i) {
-    const auto tier = static_cast<Tier>(i);
-    const int64_t peak = train::peak_bytes(planned, tier);
-    if (peak > 0) tiers.push_back({name_of(tier), peak, budget.of(tier).value_or(0)});
-  }
-  return tiers;
-}
-
 // The largest share of the time that probes between the steps may take.
 constexpr double kMaxShareOfProbes = 0.002;
-
-constexpr int64_t kMaxReportBytes = 256 * kMiB;
 
 // With room for the trace of one update.
 ExecutorOptions run_options(ExecutorOptions options, const RunInputs& in) {
@@ -110,18 +98,18 @@ class TrainingRun {
                   [this](int64_t done, int64_t of) { on_generating(done, of); });
             },
             &ranks_),
-        tier_memory_(memory_of_tiers(planned_)),
+        bar_(progress_, memory_of_tiers(planned_), ranks_),
         record_(planned_.plan.program, 0),
         calibration_(std::in_place, planned_.training.graph, planned_.plan.program, machine_),
         page_(output_ / "report.html", [this](std::string_view state, const train::TrainingOutcome& outcome) {
           return report_of(state, outcome);
         }) {
     if (device_.shares_host_memory()) cpu_share_.emplace(pool_);
-    for (int i = 0; ranks_.are_several() && i < ranks_.size(); ++i) rank_names_.push_back(ranks_.name_of(i));
   }
 
   int run() {
-    if (trainer_.length().lines > 0 && job_.config.data.batches.packing) say_how_full();
+    if (trainer_.length().lines > 0 && job_.config.data.batches.packing)
+      say_how_full(trainer_.length(), job_.config.batches.sequence_len);
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
     trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
     pushes_.open();
@@ -131,7 +119,7 @@ class TrainingRun {
     record_ = RunRecord(planned_.plan.program, trainer_.length().total_steps - trainer_.step());
     bool keeps_report = false;
     ranks_.first([&] {
-      keeps_report = is_reported();
+      keeps_report = is_reported(output_, identity_, trainer_);
       begin_files();
       if (!keeps_report) page_.show(record_.so_far());
     });
@@ -145,8 +133,8 @@ class TrainingRun {
       return files_.failure();
     });
     update_machine_cache();
-    if (outcome.steps > 0) say_what_it_took(outcome);
-    say_goodbye(outcome);
+    if (outcome.steps > 0) say_what_it_took({planned_, machine_, session_, record_, peak_rss_, output_}, outcome);
+    say_goodbye(trainer_, outcome, result_name(), output_);
     if (ranks_.interrupted()) return kInterrupted;
     const bool is_pushed = pushes_.push_result(output_);
     if (ranks_.interrupted()) return kInterrupted;
@@ -161,19 +149,6 @@ class TrainingRun {
     write_file(output_ / "plan.json",
                json_text(plan_json(planned_.training.graph, planned_.plan, planned_.context), 2) + "\n");
     files_.open(output_, identity_, trainer_, config_);
-  }
-
-  // Returns true if nothing is left to train, and the existing report is that of this run, up to its last step.
-  [[nodiscard]] bool is_reported() const {
-    const fs::path file = output_ / "report.json";
-    if (trainer_.step() < trainer_.length().total_steps || !fs::exists(file)) return false;
-    if (train::read_run(output_) != identity_) return false;
-    try {
-      const nlohmann::json report = parse_json(read_file(file, kMaxReportBytes), file.string());
-      return report.value("state", "") == "done" && report.value("step_now", int64_t{0}) == trainer_.step();
-    } catch (const std::exception&) {
-      return false;  // it is written anew
-    }
   }
 
   train::TrainingOutcome trained() {
@@ -200,7 +175,7 @@ class TrainingRun {
   }
 
   void load() {
-    LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, tier_memory_);
+    LoadProgress store(session_.store(), planned_.training.graph, planned_.plan.program, progress_, bar_.tiers());
     initial_.load(job_, planned_.training, store);
     store.finish();
     if (job_.graph.reference.is_precomputed) score_rows();
@@ -220,13 +195,6 @@ class TrainingRun {
             ? ""
             : fmt::format(", {:.0f} tokens/s", static_cast<double>(file.tokens) / std::max(1e-9, file.seconds));
     log_info("{} the scores of the reference in {}{}", file.was_there ? "read" : "wrote", file.path.string(), speed);
-  }
-
-  void say_how_full() const {
-    const train::TrainingLength& epoch = trainer_.length();
-    const int64_t room = epoch.lines * job_.config.batches.sequence_len;
-    log_info("packed into {} lines of {} tokens, {:.1f} % full", epoch.lines, job_.config.batches.sequence_len,
-             100 * static_cast<double>(epoch.tokens) / static_cast<double>(room));
   }
 
   train::TrainingListeners listeners() {
@@ -284,22 +252,8 @@ class TrainingRun {
       record_.metrics().of(metric.key, metric.is_share).training.add(r.step, metric.value);
     if (is_full(r)) calibration_->add_step(session_.executor().lanes());
     files_.write(r);
-    bar_ = {.step = r.step,
-            .total_steps = r.total_steps,
-            .loss = r.loss,
-            .tokens_per_second = r.tokens_per_second,
-            .tiers = tier_memory_};
-    if (r.slowest) name_slowest(*r.slowest, r.step_seconds);
-    progress_.update(bar_, now_seconds());
+    bar_.end_step(r);
     if (r.step < r.total_steps) page_.show(record_.so_far());
-  }
-
-  void name_slowest(const train::SlowestRank& slowest, double step_seconds) {
-    constexpr double kWorthNaming = 0.05;  // of a step
-    const double share = slowest.waited_seconds / std::max(1e-9, step_seconds);
-    if (share < kWorthNaming) return;
-    bar_.slowest = nth(rank_names_, slowest.rank);
-    bar_.waited_share = share;
   }
 
   [[nodiscard]] nlohmann::ordered_json report_of(std::string_view state, const train::TrainingOutcome& outcome) const {
@@ -317,13 +271,11 @@ class TrainingRun {
     return facts;
   }
 
-  // With what steps took so far, or else what was predicted.
+  // Shows what steps took so far, or else what was predicted.
   void begin_step_in_bar() {
-    if (bar_.total_steps == 0)
-      bar_ = {.step = trainer_.step(), .total_steps = trainer_.length().total_steps, .tiers = tier_memory_};
     const double so_far = record_.so_far().median_step_seconds;
     const double predicted = planned_.context.step_seconds(planned_.plan.simulation);
-    progress_.begin_step(bar_, so_far > 0 ? so_far : predicted, now_seconds());
+    bar_.begin_step(trainer_.step(), trainer_.length().total_steps, so_far > 0 ? so_far : predicted);
   }
 
   // Returns true if the step's streams were about as long as planned; shorter ones take less time.
@@ -335,12 +287,7 @@ class TrainingRun {
 
   void on_evaluation(const EvaluationRecord& r) {
     files_.write(r);
-    std::string text;
-    for (const train::Metric& metric : r.metrics) {
-      text += text.empty() ? "" : ", ";
-      text += metric.is_share ? fmt::format("eval_{} {:.1f} %", metric.key, 100 * metric.value)
-                              : fmt::format("eval_{} {:.4f}", metric.key, metric.value);
-    }
+    const std::string text = evaluation_text(r);
     if (r.weights_step != r.step) {
       log_info("the weights that are kept, of step {}: {}", r.weights_step, text);
       return;  // its curves have that step already
@@ -396,42 +343,6 @@ class TrainingRun {
     write_file(output_ / "report.html", report_html(report));
   }
 
-  void say_what_it_took(const train::TrainingOutcome& outcome) const {
-    const std::array<int64_t, kTiers> measured = session_.measured_peak_bytes();
-    for (int i = 0; i < kBudgetedTiers; ++i) {
-      const auto tier = static_cast<Tier>(i);
-      const int64_t planned = train::peak_bytes(planned_, tier);
-      if (planned == 0) continue;
-      log_info("{} {} planned, {} measured", name_of(tier), format_bytes(planned), format_bytes(nth(measured, tier)));
-    }
-    log_info("{} outside the arenas; {:.0f} tokens/s; pictures in {}",
-             format_bytes(outside_arenas_bytes(planned_, machine_, peak_rss_)),
-             static_cast<double>(outcome.tokens) / std::max(1e-9, outcome.step_seconds_sum),
-             (output_ / "report.html").string());
-    say_what_experts_took();
-    if (const int64_t libraries = session_.executor().device().library_bytes(); libraries > 0)
-      log_info("{} of device memory in libraries", format_bytes(libraries));
-  }
-
-  void say_what_experts_took() const {
-    const std::optional<ExpertLoads> loaded = expert_loads(planned_.training.graph, planned_.plan.program,
-                                                           session_.executor(), record_.expert_loads_before());
-    if (!loaded || loaded->loads == 0) return;
-    const std::optional<int64_t> reached = record_.experts_reached();
-    log_info("{}experts loaded {} times, {}", reached ? fmt::format("tokens reached {} experts; ", *reached) : "",
-             loaded->loads, format_bytes(loaded->bytes));
-  }
-
-  void say_goodbye(const train::TrainingOutcome& outcome) const {
-    if (!outcome.ended_early.empty())
-      log_info("ended after step {} of {}; {}", trainer_.step(), trainer_.length().total_steps, outcome.ended_early);
-    if (outcome.interrupted) {
-      log_info("interrupted after step {}; go on with auto_resume_from_checkpoints: true", trainer_.step());
-    } else {
-      log_info("{} is in {}", result_name(), output_.string());
-    }
-  }
-
   [[nodiscard]] std::string_view result_name() const {
     return job_.graph.model.lora && !job_.graph.model.lora->restarts ? "the adapter" : "the model";
   }
@@ -455,7 +366,7 @@ class TrainingRun {
   train::TrainingSession session_;
   RunFiles files_;
   train::Trainer trainer_;
-  std::vector<TierMemory> tier_memory_;
+  StepBar bar_;
   RunRecord record_;
   std::optional<Calibration> calibration_;  // of the program of training
   std::optional<CpuShare> cpu_share_;       // where the compute lane is on the CPU
@@ -463,8 +374,6 @@ class TrainingRun {
   RankReports rank_reports_;
   LivePage page_;
   RunPushes pushes_{ranks_, job_, result_name()};
-  std::vector<std::string> rank_names_;  // of several ranks, as the bar shows them
-  ProgressState bar_;                    // as it was drawn last
 };
 
 }  // namespace

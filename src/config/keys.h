@@ -68,6 +68,7 @@ struct ConfigKey {
   bool is_passed_on = false;  // the member is one of a settings struct, too, and goes there as it is
   bool is_of_text = false;    // means tokens or chat, and nothing to a model of clips
   bool is_compared = true;    // a run that goes on with another value says so
+  bool is_per_rank = false;   // ranks of a job may have values of their own
 
   // Reads a value into the key's member of `owner`, a Spelled or a SpelledDataset. Throws InputError.
   void read(const YamlNode& node, const KeyPlace& place, void* owner) const {
@@ -120,6 +121,8 @@ struct ConfigKey {
   ConfigKey&& path() && { return std::move(*this).with(is_path); }
   ConfigKey&& with_null() && { return std::move(*this).with(takes_null); }
   ConfigKey&& of_text() && { return std::move(*this).with(is_of_text); }
+  // A rank reads it for itself, or rank 0 alone.
+  ConfigKey&& per_rank() && { return std::move(*this).with(is_per_rank); }
   ConfigKey&& passed_on() && { return std::move(*this).with(is_passed_on); }
   // No result depends on it, or what it changes is compared by another name.
   ConfigKey&& not_compared() && {

@@ -8,9 +8,9 @@
 #include <ctime>
 
 #include "base/local_time.h"
+#include "base/this_host.h"
 #include "io/file.h"
 #include "report/trackers/protobuf.h"
-#include "report/trackers/this_host.h"
 
 namespace spillway {
 namespace {

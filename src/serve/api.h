@@ -15,7 +15,7 @@
 #include "serve/request.h"
 #include "serve/scheduler.h"
 #include "text/chat_template.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 #include "text/tokenizer.h"
 
 namespace spillway::serve {

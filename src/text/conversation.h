@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "text/chat_template.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 #include "text/tokenizer.h"
 
 namespace spillway::text {

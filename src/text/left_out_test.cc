@@ -1,4 +1,4 @@
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 
 #include <doctest/doctest.h>
 

@@ -7,8 +7,8 @@
 
 namespace spillway {
 
-// Returns the values of all keys but those that may differ from rank to rank, by name: budgets, the device and paths,
-// whose content is compared where it counts.
+// Returns the values of all keys but those that may differ from rank to rank, by name: those that are declared so, and
+// paths, whose content is compared where it counts.
 [[nodiscard]] nlohmann::ordered_json keys_alike(const config::Spelled& keys);
 
 }  // namespace spillway

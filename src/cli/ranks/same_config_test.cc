@@ -39,9 +39,11 @@ TEST_CASE("keys that ranks must have alike are compared by their values, lists a
   }
 }
 
-TEST_CASE("budgets, the device and paths may differ from rank to rank") {
-  for (const char* own : {"memory: {device: 3GiB}\n", "gpu_memory_limit: 3GiB\n", "max_memory: {0: 3GiB}\n",
-                          "device: cpu\n", "dataset_prepared_path: p\n"}) {
+TEST_CASE("budgets, the device, paths, and keys that rank 0 alone reads may differ from rank to rank") {
+  for (const char* own :
+       {"memory: {device: 3GiB}\n", "gpu_memory_limit: 3GiB\n", "max_memory: {0: 3GiB}\n", "device: cpu\n",
+        "dataset_prepared_path: p\n", "report_to: [tensorboard]\n", "push_to_hub: true\nhub_model_id: a/b\n",
+        "run_name: first\n", "metrics: false\n", "dataset_processes: 3\n", "log_completions: true\n"}) {
     CAPTURE(own);
     CHECK(alike(own) == alike(""));
   }

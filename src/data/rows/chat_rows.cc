@@ -22,7 +22,7 @@
 #include "data/rows/row_builder.h"
 #include "data/rows/token_spans.h"
 #include "data/rows/trained_parts.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 
 namespace spillway::data {
 namespace {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "data/files/record_reader.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 
 namespace spillway::data {
 namespace {

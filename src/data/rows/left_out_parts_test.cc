@@ -13,7 +13,7 @@
 #include "data/rows/row_builder.h"
 #include "io/file.h"
 #include "tests/support/dataset_case.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 
 namespace spillway::data {
 namespace {

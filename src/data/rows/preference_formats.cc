@@ -9,7 +9,7 @@
 #include "data/rows/preference_rows.h"
 #include "data/rows/row_builder.h"
 #include "text/jinja/unicode.h"
-#include "text/left_out.h"
+#include "text/left_out_warnings.h"
 
 namespace spillway::data {
 namespace {

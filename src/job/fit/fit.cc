@@ -21,10 +21,8 @@
 namespace spillway {
 namespace {
 
-constexpr std::string_view kDecode = "dequantize: true\n";
-constexpr std::string_view kDecodedFull =
-    "dequantize: true\nparameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n";
-constexpr std::string_view kFull = kDecodedFull.substr(kDecode.size());
+constexpr std::string_view kFull =
+    "parameter_offload: auto\ngradient_offload: auto\noptimizer_offload: auto\nlearning_rate: 1e-5\n";
 // The methods of a table: adapters, which are planned sooner, come first.
 constexpr std::array kTextMethods = {
     FitMethod{"lora", "adapter: lora\nlora_r: 16\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 2e-4\n"},
@@ -34,7 +32,7 @@ constexpr std::array kTextMethods = {
     FitMethod{"full", kFull},
 };
 // The methods of a model whose files hold codes of their own: nothing is quantised, and what is trained is decoded.
-constexpr std::array kCodedMethods = {kTextMethods[0], FitMethod{"full", kDecodedFull}};
+constexpr std::array kCodedMethods = {kTextMethods[0], FitMethod{.name = "full", .keys = kFull, .decodes = true}};
 constexpr std::array kVideoMethods = {
     FitMethod{"lora", "adapter: lora\nlora_r: 32\nlora_alpha: 32\nlora_target_linear: true\nlearning_rate: 1e-4\n"},
     FitMethod{"full", kFull},
@@ -245,14 +243,15 @@ std::string fit_config(std::string_view base_model, const FitFamily& family, con
       "micro_batch_size: {}\n"
       "gradient_accumulation_steps: {}\n"
       "num_epochs: 1\n"
-      "{}"
+      "{}{}"
       "lr_scheduler: cosine\n"
       "warmup_ratio: 0.03\n"
       "bf16: true\n"
       "memory:\n"
       "  disk: 80%\n"
       "output_dir: out\n",
-      base_model, family.rows, micro_batch_size, family.rows_per_step / micro_batch_size, method.keys);
+      base_model, family.rows, micro_batch_size, family.rows_per_step / micro_batch_size,
+      method.decodes ? "dequantize: true\n" : "", method.keys);
 }
 
 std::vector<FitRow> fit_rows(const FitQuestion& question, std::span<const FitMethod> methods, const OnFitPlan& on_plan,

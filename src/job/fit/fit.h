@@ -19,6 +19,7 @@ namespace spillway {
 struct FitMethod {
   std::string_view name;  // "lora"
   std::string_view keys;  // lines of YAML
+  bool decodes = false;   // beside them, weights that the files hold in codes of their own are decoded
 };
 // The shares of the device memory for which plans are made.
 inline constexpr std::array kFitShares = {1.0, 0.75, 0.5, 0.25};

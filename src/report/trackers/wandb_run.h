@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "report/trackers/this_host.h"
+#include "base/this_host.h"
 #include "report/trackers/tracker.h"
 #include "report/trackers/wandb_log.h"
 

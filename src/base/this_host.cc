@@ -1,4 +1,4 @@
-#include "report/trackers/this_host.h"
+#include "base/this_host.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// The time and the name of this machine, as trackers record them.
+// The time and the name of this machine.
 #pragma once
 
 #include <string>
