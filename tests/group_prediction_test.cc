@@ -1,5 +1,5 @@
-// Tests that a step of either order of micro-batches takes what the simulator predicts, on a clock that counts what each
-// instruction does.
+// Tests that a step of either order of micro-batches takes what the simulator predicts, on a clock that counts what
+// each instruction does.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -114,8 +114,7 @@ ADDITIONS = [
         "add-a-home.md",
         "kExpertPart|kFrozenExperts|kTrainableExperts",
         "graph/experts.",
-        """graph/graph.h job/job.cc job/offload_policy.cc model/layers.cc plan/roles.cc plan/roles.h plan/shown_homes.cc
-        plan/transfers.cc""",
+        """graph/graph.h job/job.cc job/offload_policy.cc model/layers.cc plan/roles.cc plan/roles.h plan/shown_homes.cc""",
     ),
     Addition("type of rows", "add-a-dataset-format.md", "concisechoice", "", "data/rows/instruction_kinds.cc"),
 ]

@@ -9,7 +9,7 @@ from ._config import Arguments
 from ._program import INPUT_WRONG, InputError, call, flags, plain
 
 Message = Mapping[str, Any]
-# What generate() gives the program itself.
+# The options that generate() gives the program itself.
 _OWN_OPTIONS = {"prompt", "messages", "lines", "json", "json_lines", "help"}
 # A text to continue, or a conversation to answer.
 Prompt = Union[str, Sequence[Message]]

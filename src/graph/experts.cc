@@ -6,11 +6,14 @@
 
 namespace spillway {
 
+bool is_of_expert(const Graph& graph, ValueId value) {
+  const GroupId group = value == kNone ? kNone : graph.value(value).group;
+  return group != kNone && nth(graph.groups, group).part == kExpertPart;
+}
+
 ValueId first_expert(const Graph& graph, const Operation& op) {
-  const auto found = std::find_if(op.inputs.begin(), op.inputs.end(), [&](ValueId input) {
-    const GroupId group = input == kNone ? kNone : graph.value(input).group;
-    return group != kNone && nth(graph.groups, group).part == kExpertPart;
-  });
+  const auto found =
+      std::find_if(op.inputs.begin(), op.inputs.end(), [&](ValueId input) { return is_of_expert(graph, input); });
   return found == op.inputs.end() ? kNone : *found;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/index.h"
 #include "base/math.h"
+#include "graph/experts.h"
 #include "graph/operation.h"
 #include "plan/emit.h"
 #include "plan/offsets.h"
@@ -94,10 +95,9 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles ow
     if (may_run_on_host(graph, id)) workspace = std::max(workspace, workspace_of(graph, id, machine.threads));
     nth(facts_.ops, id).workspace_bytes = workspace;
   }
-  const auto is_of_expert = [&](const ValueFacts& value) {
-    return value.persistent && value.group != kNone && nth(graph.groups, value.group).part == kExpertPart;
-  };
-  scheduling_work_ = std::ssize(graph.ops) + std::count_if(facts_.values.begin(), facts_.values.end(), is_of_expert);
+  scheduling_work_ = std::ssize(graph.ops);
+  for (ValueId id = 0; id < std::ssize(graph.values); ++id)
+    scheduling_work_ += graph.is_persistent(id) && is_of_expert(graph, id) ? 1 : 0;
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/sizes.h"
+#include "graph/experts.h"
 #include "plan/groups.h"
 #include "plan/lead.h"
 
@@ -126,10 +127,7 @@ class TransferPlanner {
   }
   [[nodiscard]] bool same_visit(int32_t a, int32_t b) const { return nth(visits_, a) == nth(visits_, b); }
 
-  [[nodiscard]] bool is_expert(ValueId storage) const {
-    const GroupId group = facts(storage).group;
-    return group != kNone && nth(graph_.groups, group).part == kExpertPart;
-  }
+  [[nodiscard]] bool is_expert(ValueId storage) const { return is_of_expert(graph_, storage); }
 
   // Returns true if a later use finds the value still there. Saved activations leave between the passes; the weights of
   // the last block stay, for the backward pass begins with it. Experts make room for the next ones after each use.
