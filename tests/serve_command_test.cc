@@ -72,6 +72,8 @@ TEST_CASE("a line of prompts with a misspelt option, or without a token, is refu
   CHECK(holds(refused(R"({"prompt": "hello", "temprature": 1})"),
               "[lines.jsonl:2] expected names of options, got 'temprature'; write 'temperature', or remove it"));
   CHECK(holds(refused(R"({"prompt": "hello", "max_tokens": 9})"), "write 'max_new_tokens', or remove it"));
+  server.write("lines.jsonl", R"({"prompt": "hello", "prompt_id": 7, "seeds": 3, "answer": "x", "max_new_tokens": 1})");
+  CHECK(run_spillway({"generate", "model", "--lines", "lines.jsonl", "--json-lines"}).status == 0);
   CHECK(holds(refused(R"({"prompt": ""})"), "[lines.jsonl:2] expected a prompt of at least one token, got none"));
 }
 

@@ -63,6 +63,8 @@ def generate(model: Path, prompt: Any, *, adapter: Optional[Path] = None, **opti
     """
     for name in sorted(_OWN_OPTIONS.intersection(options)):
         raise InputError(f"[{name}] expected options of sampling, got one that generate() sets; remove it", INPUT_WRONG)
+    if not hasattr(prompt, "__getitem__"):
+        raise InputError(f"[prompt] expected a text, messages or a list of these, got {prompt!r}; correct it", INPUT_WRONG)
     prompts = [prompt] if _is_one(prompt) else list(prompt)
     if not prompts:
         return []

@@ -42,7 +42,11 @@ def places() -> List[str]:
 def warn_of_two_wheels() -> None:
     """Warns if pip has laid the wheels with and without CUDA into one place: they hold files of the same names."""
     package = os.path.dirname(os.path.abspath(__file__))
-    found = {name.split("-")[0] for name in os.listdir(os.path.dirname(package)) if name.endswith(".dist-info")}
+    try:
+        names = os.listdir(os.path.dirname(package))
+    except OSError:
+        return
+    found = {name.split("-")[0] for name in names if name.endswith(".dist-info")}
     both = [name.replace("_", "-") for name in ("spillway_train", "spillway_train_cu13") if name in found]
     if len(both) > 1:
         warnings.warn(

@@ -266,8 +266,8 @@ class AnswerTest(JobTest):
         self.assertLessEqual(len(json.loads(text)), 3)
 
     def test_what_cannot_be_asked_for_is_named(self):
-        for prompt, options in [("\ud800", {}), ("Say", {"json": True}), ("Say", {"max_new_tokens": object()})]:
-            with self.subTest(options), self.assertRaisesRegex(st.InputError, r"^\[(generate|json)\] expected .* got"):
+        for prompt, options in [(3, {}), ("\ud800", {}), ("Say", {"json": True}), ("Say", {"max_new_tokens": object()})]:
+            with self.subTest(options), self.assertRaisesRegex(st.InputError, r"^\[(generate|json|prompt)\] expected .* got"):
                 st.generate(self.model, prompt, **options)
 
     def test_a_server_answers_as_long_as_its_block_lasts(self):

@@ -41,15 +41,14 @@ void check_ids(const std::vector<int32_t>& ids, std::string_view where) {
   if (ids.empty()) throw input_error(where, "expected a prompt of at least one token, got none; write something");
 }
 
-// Throws InputError for a field that is likely to mean one of those that are read. Others are columns of the user's.
+// Throws InputError for a field that is likely to mean an option. Others, such as prompt_id, are columns of the user's.
 void check_names(const JsonField& line, const std::string& where) {
-  constexpr std::string_view kNames[] = {
-      "prompt", "messages", "max_new_tokens",      "temperature",      "top_p",
-      "top_k",  "min_p",    "repetition_penalty",  "presence_penalty", "frequency_penalty",
-      "seed",   "tools",    "chat_template_kwargs"};
+  constexpr std::string_view kOptions[] = {
+      "max_new_tokens",   "temperature",      "top_p", "top_k", "min_p", "repetition_penalty",
+      "presence_penalty", "frequency_penalty"};
   for (const auto& [name, field] : line.members()) {
-    if (std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames)) continue;
-    if (const std::string_view meant = config::nearest_key(name, kNames); !meant.empty())
+    const std::string_view meant = config::nearest_key(name, kOptions);
+    if (!meant.empty() && meant != name)
       throw input_error(where, "expected names of options, got '{}'; write '{}', or remove it", name, meant);
   }
 }

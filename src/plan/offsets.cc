@@ -201,7 +201,7 @@ class TwoEnded {
 std::optional<Packing> pack_two_ended(std::span<const Interval> intervals, int64_t bound) {
   constexpr int64_t kShares[] = {0, 2048, 256, 64, 32, 20, 10, 4, 1};  // of the bound, added to it
   constexpr int32_t kShortSteps[] = {2, 8, 24, 512, 1, 48, 128};
-  // Items of runs that failed, after which only the bound that placed most of them last goes on to greater heights.
+  // Items placed by runs that failed. Beyond it, only the bound whose last run placed most goes on to greater heights.
   constexpr int64_t kWork = 500'000;
   TwoEnded packer(intervals);
   // Bounds with the same number of intervals above them give the same result.

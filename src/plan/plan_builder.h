@@ -42,7 +42,8 @@ class PlanBuilder {
   // lane, or that of the compute lane slowed down by the share of its speed that the others take.
   [[nodiscard]] double min_seconds(const LaneWork& work, int64_t accumulation) const;
 
-  // Returns what scheduling takes time with: the operations, and the weights of experts that come for one use.
+  // Returns what scheduling takes time with: the operations, and the persistent values of experts that come for one
+  // use, as each moves by itself.
   [[nodiscard]] int64_t scheduling_work() const { return scheduling_work_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }

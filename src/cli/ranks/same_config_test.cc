@@ -43,7 +43,8 @@ TEST_CASE("budgets, the device, paths, and keys that rank 0 alone reads may diff
   for (const char* own :
        {"memory: {device: 3GiB}\n", "gpu_memory_limit: 3GiB\n", "max_memory: {0: 3GiB}\n", "device: cpu\n",
         "dataset_prepared_path: p\n", "report_to: [tensorboard]\n", "push_to_hub: true\nhub_model_id: a/b\n",
-        "run_name: first\n", "metrics: false\n", "dataset_processes: 3\n", "log_completions: true\n"}) {
+        "run_name: first\n", "wandb_name: a\n", "mlflow_experiment_name: a\n", "mlflow_run_name: a\n", "project: a\n",
+        "trackio_run_name: a\n", "metrics: false\n", "dataset_processes: 3\n", "log_completions: true\n"}) {
     CAPTURE(own);
     CHECK(alike(own) == alike(""));
   }
