@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/json_field.h"
 #include "base/text.h"
 #include "io/file.h"
