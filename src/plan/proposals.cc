@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
+#include <utility>
 
 #include "base/index.h"
 
@@ -298,12 +300,19 @@ PlanProposals::KnownForecasts PlanProposals::make_forecasts() {
   KnownForecasts known{.homes = roles_.combinations()};
   for (const Saved& saved : settings_) known.by_setting.push_back(forecast(known.homes.front(), saved));
   const Homes& first = known.homes.front();
+  std::map<std::pair<Role, Tier>, Forecast> by_role;  // of the first homes with the role in that tier
   const auto summed = [&](const Homes& there) {
     Forecast sum = known.by_setting.front();
     for (const Role role : kEachRole) {
-      Homes alone = first;
-      nth(alone, role) = nth(there, role);
-      if (alone != first) sum = sum.changed(known.by_setting.front(), forecast(alone, settings_.front()));
+      if (nth(there, role) == nth(first, role)) continue;
+      const std::pair moved{role, nth(there, role)};
+      auto alone = by_role.find(moved);
+      if (alone == by_role.end()) {
+        Homes homes = first;
+        nth(homes, role) = nth(there, role);
+        alone = by_role.emplace(moved, forecast(homes, settings_.front())).first;
+      }
+      sum = sum.changed(known.by_setting.front(), alone->second);
     }
     return sum;
   };

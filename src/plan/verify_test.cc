@@ -98,6 +98,16 @@ const Breakage kBreakages[] = {
      }},
 };
 
+// Checks a plan with random choices, and that its program computes what the graph says in several orders of its lanes.
+Plan check_random_plan(const Graph& graph, RandomStream& random, int orders) {
+  REQUIRE(joined(verify(graph)) == "");
+  Plan plan = random_plan(graph, random);
+  REQUIRE(joined(verify(graph, plan.program)) == "");
+  const Outcome expected = expected_outcome(graph);
+  for (int order = 0; order < orders; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+  return plan;
+}
+
 }  // namespace
 
 TEST_CASE("programs of random graphs with random choices are clean and compute what the graph says") {
@@ -107,11 +117,7 @@ TEST_CASE("programs of random graphs with random choices are clean and compute w
     const Graph graph = random_graph(seed, {.blocks = 1 + static_cast<int>(seed % 4),
                                             .ops_per_block = 3 + static_cast<int>(seed % 5),
                                             .updates_in_blocks = seed % 2 == 1});
-    REQUIRE(joined(verify(graph)) == "");
-    const Plan plan = random_plan(graph, random);
-    REQUIRE(joined(verify(graph, plan.program)) == "");
-    const Outcome expected = expected_outcome(graph);
-    for (int order = 0; order < 4; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+    (void)check_random_plan(graph, random, 4);
   }
 }
 
@@ -125,11 +131,7 @@ TEST_CASE("programs of random groups of micro-batches with random choices are cl
                                             .micro_batches = 2 + static_cast<int64_t>(seed % 3),
                                             .whole_step = seed % 8 >= 4,
                                             .experts = seed % 5 == 0 ? 3 : 0});
-    REQUIRE(joined(verify(graph)) == "");
-    const Plan plan = random_plan(graph, random);
-    REQUIRE(joined(verify(graph, plan.program)) == "");
-    const Outcome expected = expected_outcome(graph);
-    for (int order = 0; order < 3; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+    (void)check_random_plan(graph, random, 3);
   }
 }
 
@@ -140,11 +142,7 @@ TEST_CASE("collectives on a lane of their own, among random choices, are clean a
     RandomStream random(seed, 17);
     const Graph graph = random_graph(
         seed, {.blocks = 1 + static_cast<int>(seed % 4), .updates_in_blocks = seed % 2 == 1, .collectives = true});
-    REQUIRE(joined(verify(graph)) == "");
-    const Plan plan = random_plan(graph, random);
-    REQUIRE(joined(verify(graph, plan.program)) == "");
-    const Outcome expected = expected_outcome(graph);
-    for (int order = 0; order < 4; ++order) REQUIRE(execute(graph, plan.program, random) == expected);
+    const Plan plan = check_random_plan(graph, random, 4);
     for (const Instruction& i : plan.program.instructions) collectives += i.lane == Lane::kPeer;
   }
   CHECK(collectives > 60);
