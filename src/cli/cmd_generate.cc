@@ -85,9 +85,10 @@ std::vector<infer::Prompt> read_lines(const GenerateOptions& options, const text
         .top_k = line["top_k"].integer_or(sampling.top_k, 0, kMaxTopK),
         .min_p = line["min_p"].real_or(sampling.min_p, 0, 1),
         .seed = static_cast<uint64_t>(line["seed"].integer_or(static_cast<int64_t>(sampling.seed), 0, INT64_MAX))};
-    prompt.repetition = number_of(line["repetition_penalty"], kLeastRepetition, kMaxPenalty);
-    prompt.frequency = number_of(line["frequency_penalty"], -kMaxOfAnswer, kMaxOfAnswer);
-    prompt.presence = number_of(line["presence_penalty"], -kMaxOfAnswer, kMaxOfAnswer);
+    prompt.repetition =
+        number_of(line["repetition_penalty"], infer::kMinRepetitionPenalty, infer::kMaxRepetitionPenalty);
+    prompt.frequency = number_of(line["frequency_penalty"], -infer::kMaxAnswerPenalty, infer::kMaxAnswerPenalty);
+    prompt.presence = number_of(line["presence_penalty"], -infer::kMaxAnswerPenalty, infer::kMaxAnswerPenalty);
     check_ids(prompt.ids, where);
     prompts.push_back(std::move(prompt));
   });

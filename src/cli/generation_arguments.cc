@@ -90,11 +90,11 @@ void SamplingArguments::add_to(CommandLine& line) {
   line.option("--top-k K", sampling.top_k, "only from the K most likely tokens; 0 from all", 0, kMaxTopK);
   line.option("--min-p P", sampling.min_p, "only from tokens at least P times as likely as the likeliest", 0.0, 1.0);
   line.option("--repetition-penalty R", penalties.repetition,
-              "1 is none; 0 takes that of the model's generation_config.json", 0.0, kMaxPenalty);
+              "1 is none; 0 takes that of the model's generation_config.json", 0.0, infer::kMaxRepetitionPenalty);
   line.option("--presence-penalty P", penalties.presence, "makes what the answer has already said less likely",
-              -kMaxOfAnswer, kMaxOfAnswer);
-  line.option("--frequency-penalty P", penalties.frequency, "the same, once for each time it was said", -kMaxOfAnswer,
-              kMaxOfAnswer);
+              -infer::kMaxAnswerPenalty, infer::kMaxAnswerPenalty);
+  line.option("--frequency-penalty P", penalties.frequency, "the same, once for each time it was said",
+              -infer::kMaxAnswerPenalty, infer::kMaxAnswerPenalty);
   line.option("--seed N", sampling.seed, "another one samples another text");
 }
 

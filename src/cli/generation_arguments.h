@@ -32,7 +32,7 @@ struct ModelArguments {
 };
 
 constexpr int64_t kMaxNewTokens = 1 << 20, kMaxTopK = 1 << 30;
-constexpr double kMaxTemperature = 100, kMaxPenalty = 100, kLeastRepetition = 0.01, kMaxOfAnswer = 2;
+constexpr double kMaxTemperature = 100;
 
 struct SamplingArguments {
   infer::Sampling sampling;

@@ -100,9 +100,14 @@ std::vector<std::pair<int32_t, float>> read_logit_bias(const JsonField& field) {
 }
 
 infer::Penalties read_penalties(const JsonField& root, const infer::Penalties& defaults) {
-  infer::Penalties penalties{.repetition = root["repetition_penalty"].real_or(defaults.repetition, 0.01, 100),
-                             .frequency = root["frequency_penalty"].real_or(defaults.frequency, -2, 2),
-                             .presence = root["presence_penalty"].real_or(defaults.presence, -2, 2),
+  using infer::kMaxAnswerPenalty, infer::kMinRepetitionPenalty, infer::kMaxRepetitionPenalty;
+  const auto of_answer = [&](const char* name, double otherwise) {
+    return root[name].real_or(otherwise, -kMaxAnswerPenalty, kMaxAnswerPenalty);
+  };
+  infer::Penalties penalties{.repetition = root["repetition_penalty"].real_or(
+                                 defaults.repetition, kMinRepetitionPenalty, kMaxRepetitionPenalty),
+                             .frequency = of_answer("frequency_penalty", defaults.frequency),
+                             .presence = of_answer("presence_penalty", defaults.presence),
                              .logit_bias = read_logit_bias(root["logit_bias"])};
   const auto& own = defaults.logit_bias;  // of tokens that the model never chooses
   penalties.logit_bias.insert(penalties.logit_bias.end(), own.begin(), own.end());

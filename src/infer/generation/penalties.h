@@ -10,6 +10,9 @@
 
 namespace spillway::infer {
 
+// The bounds of what users may ask for: those of repetition, and of frequency and presence on either side of 0.
+constexpr double kMinRepetitionPenalty = 0.01, kMaxRepetitionPenalty = 100, kMaxAnswerPenalty = 2;
+
 struct Penalties {
   // transformers' repetition_penalty: divides the positive logits and multiplies the negative logits of tokens that
   // occur in the prompt or the answer, once each. 1: none.
