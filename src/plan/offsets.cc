@@ -1,6 +1,7 @@
 #include "plan/offsets.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -38,10 +39,14 @@ int64_t top_of(std::span<const Interval> intervals, std::span<const int64_t> off
 // First fit in a given order. Placed intervals are kept in the order of offsets: a new one walks up to its gap.
 class FirstFit {
  public:
-  explicit FirstFit(std::span<const Interval> intervals) : intervals_(intervals) { placed_.reserve(intervals.size()); }
+  explicit FirstFit(std::span<const Interval> intervals) : intervals_(intervals) {
+    lifetimes_.reserve(intervals.size());
+    ranges_.reserve(intervals.size());
+  }
 
   Packing run(std::span<const int32_t> order) {
-    placed_.clear();
+    lifetimes_.clear();
+    ranges_.clear();
     Packing packing{.offsets = std::vector<int64_t>(intervals_.size(), 0)};
     for (const int32_t id : order) {
       const Interval& item = nth(intervals_, id);
@@ -50,31 +55,49 @@ class FirstFit {
       const int64_t offset = lowest_gap(item, size);
       nth(packing.offsets, id) = offset;
       packing.bytes = std::max(packing.bytes, end_of(item, offset));
-      const auto above = std::upper_bound(placed_.begin(), placed_.end(), offset,
-                                          [](int64_t at, const Placed& other) { return at < other.offset; });
-      placed_.insert(above, {offset, offset + size, item.begin, item.end});
+      const auto above =
+          std::partition_point(ranges_.begin(), ranges_.end(), [&](const Range& at) { return at.begin <= offset; });
+      lifetimes_.insert(lifetimes_.begin() + (above - ranges_.begin()), {item.begin, item.end});
+      ranges_.insert(above, {offset, offset + size});
     }
     return packing;
   }
 
  private:
-  struct Placed {
-    int64_t offset, top;
-    int32_t begin, end;  // in time
+  struct Lifetime {
+    int32_t begin, end;
+  };
+  struct Range {
+    int64_t begin, end;  // in bytes
   };
 
+  // Most placed intervals do not meet the new one in time, in no pattern that a processor could predict. So those of a
+  // chunk that meet it are collected without a branch first.
   [[nodiscard]] int64_t lowest_gap(const Interval& item, int64_t size) const {
+    constexpr size_t kChunk = 64;
+    std::array<uint32_t, kChunk> met;
     int64_t candidate = 0;
-    for (const Placed& other : placed_) {
-      if (other.offset >= candidate + size) break;
-      if (other.begin >= item.end || other.end <= item.begin) continue;
-      candidate = std::max(candidate, up_to(other.top, item.alignment));
+    for (size_t first = 0; first < ranges_.size(); first += kChunk) {
+      if (ranges_[first].begin >= candidate + size) break;
+      const size_t end = std::min(first + kChunk, ranges_.size());
+      size_t count = 0;
+      for (size_t i = first; i < end; ++i) {
+        met[count] = static_cast<uint32_t>(i);
+        count +=
+            static_cast<size_t>(lifetimes_[i].begin < item.end) & static_cast<size_t>(lifetimes_[i].end > item.begin);
+      }
+      for (size_t i = 0; i < count; ++i) {
+        const Range& range = ranges_[met[i]];
+        if (range.begin >= candidate + size) return candidate;
+        candidate = std::max(candidate, up_to(range.end, item.alignment));
+      }
     }
     return candidate;
   }
 
   std::span<const Interval> intervals_;
-  std::vector<Placed> placed_;
+  std::vector<Lifetime> lifetimes_;  // of placed intervals
+  std::vector<Range> ranges_;        // of the same, in the order of their begins
 };
 
 // Places intervals in the order of births, within a given height: long-lived ones at the lowest free place, short-lived
