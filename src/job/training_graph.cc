@@ -6,8 +6,8 @@
 #include "base/math.h"
 #include "graph/autodiff.h"
 #include "graph/place_early.h"
-#include "job/gradient_pool.h"
 #include "job/micro_batch_group.h"
+#include "job/trained_states.h"
 #include "job/weight_update.h"
 #include "objectives/frozen_copies.h"
 #include "ops/add/add.h"
@@ -17,7 +17,6 @@
 #include "ops/collectives/own_part/own_part.h"
 #include "ops/collectives/part.h"
 #include "ops/collectives/reduce_scatter/reduce_scatter.h"
-#include "ops/optimizers/bf16_update.h"
 #include "ops/squared_norm/squared_norm.h"
 #include "ops/zero/zero.h"
 
@@ -49,7 +48,10 @@ class TrainingGraphBuilder {
       result_.beside.push_back(declare_copies(b_, *other.model, other.options, blocks));
     add_batch_values();
     add_step_state();
-    add_states();
+    TrainedStates states(b_, options_, result_);
+    states.declare();
+    gradients_ = states.gradients();
+    learned_ = states.learned();
     append_backward(b_, add_losses(), gradients_, ops::add);
     if (is_split()) add_to_parts();
     if (is_split() && options_.splits_weights) split_weights();
@@ -76,9 +78,8 @@ class TrainingGraphBuilder {
   // Returns the weight of gradient `i`.
   [[nodiscard]] const TrainedWeight& trained(size_t i) const { return result_.trained[learned_[i]]; }
 
-  [[nodiscard]] bool is_split() const { return options_.ranks > 1; }
-  // Returns the number of ranks that have different parts.
-  [[nodiscard]] int shards() const { return options_.ranks / options_.copies; }
+  [[nodiscard]] bool is_split() const { return options_.is_split(); }
+  [[nodiscard]] int shards() const { return options_.shards(); }
 
   ValueId scalar(const char* name, DType dtype) { return b_.input(name, {dtype, {1}}, ValueKind::kBatch); }
 
@@ -95,13 +96,6 @@ class TrainingGraphBuilder {
     const size_t drawn = options_.drawn ? options_.drawn->numbers.size() : 0;
     for (size_t i = 0; i < drawn; ++i)
       result_.layer_steps.push_back(scalar(fmt::format("batch.step.{}", i).c_str(), DType::kI32));
-  }
-
-  // Returns the batch value that counts the updates of a weight; kNone for one that the graph does not train.
-  [[nodiscard]] ValueId step_of(std::string_view weight) const {
-    if (!options_.drawn || !options_.drawn->layer_of(weight)) return result_.step;
-    const std::optional<size_t> place = options_.drawn->place_of(weight);
-    return place ? result_.layer_steps[*place] : kNone;
   }
 
   void add_step_state() {
@@ -132,108 +126,6 @@ class TrainingGraphBuilder {
       for (WeightGradient& g : gradients_) g.accumulator = kNone;
       for (TrainedWeight& t : result_.trained) t.accumulator = kNone;
     }
-  }
-
-  // A persistent value beside a weight.
-  ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind) {
-    b_.set_block(graph().value(weight).block);
-    const ValueId id = b_.input(std::move(name), type, kind);
-    b_.end_block();
-    return id;
-  }
-
-  void add_slices(TrainedWeight& t) {
-    const Value weight = graph().value(t.weight);
-    const Shape& shape = weight.type.shape;
-    t.schema =
-        options_.optimizer->states(optimizer_options_of(result_, options_, t), ops::trained_tensor(b_, t.weight));
-    const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
-    if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
-    const bool is_split = can_split(t, is_bf16 && !has_master);
-    const std::vector<ops::RowSlice> slices = slices_of(shape, is_split ? kCutBlock : t.schema.slice_unit, is_split);
-    for (size_t i = 0; i < slices.size(); ++i) {
-      const auto add = [&](const ops::StateSpec& spec, ValueKind kind = ValueKind::kOptimizerState) {
-        const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
-        const ValueType type = ops::type_of(spec, slices[i], shape);
-        const std::string name = fmt::format("{}.{}{}", spec.name, weight.name, end);
-        return is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
-                        : state(name, t.weight, type, kind);
-      };
-      StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
-      if (has_master) slice.master = add({.name = "master"});
-      for (const ops::StateSpec& spec : t.schema.values) slice.states.push_back(add(spec));
-      if (options_.optimizer->evaluated && !has_master)
-        slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
-      if (options_.ema) slice.ema = add({.name = "ema"});
-      if (is_split) slice.accumulator = add({.name = "gradient"}, ValueKind::kGradient);
-    }
-  }
-
-  // Returns one slice for a part of a weight that is updated where it is.
-  [[nodiscard]] std::vector<ops::RowSlice> slices_of(const Shape& shape, int64_t unit, bool is_split) const {
-    if (is_split && options_.splits_weights) return {{0, shape[0]}};
-    return ops::slice_rows(shape, options_.state_slice_elems, unit);
-  }
-
-  // Returns true if ranks can share the update of a weight: each of them sees its part as a weight of its own.
-  bool can_split(const TrainedWeight& t, bool is_bf16_alone) {
-    if (!is_split() || !options_.splits_states || options_.optimizer->step_state != nullptr) return false;
-    if (is_bf16_alone && options_.rounding_seed) return false;
-    const ops::StateSchema& schema = t.schema;
-    if (schema.slice_unit == 0 || kCutBlock % schema.slice_unit != 0) return false;
-    const auto is_of_rows = [](const ops::StateSpec& spec) { return ops::elems_of(spec.extent) == 0; };
-    if (std::any_of(schema.values.begin(), schema.values.end(), is_of_rows)) return false;
-    ops::TrainedTensor tensor = ops::trained_tensor(b_, t.weight);
-    if (cut_of(tensor.shape.elems(), shards()).part_elems >= tensor.shape.elems()) return false;
-    for (const ops::RowSlice& rows : slices_of(tensor.shape, kCutBlock, true)) {
-      const Cut cut = cut_of(ops::shape_of(rows, graph().value(t.weight).type.shape).elems(), shards());
-      tensor.shape = {cut.part_elems};
-      ops::StateSchema of_part = options_.optimizer->states(optimizer_options_of(result_, options_, t), tensor);
-      if (is_bf16_alone) of_part = ops::bf16_states(std::move(of_part));
-      if (of_part.values != schema.values || of_part.slice_unit != schema.slice_unit) return false;
-    }
-    return true;
-  }
-
-  void add_states() {
-    if (options_.drawn && options_.accumulates)
-      pool_.emplace(b_, result_.model.parameters, *options_.drawn, options_.is_whole_step);
-    add_states(result_.model.parameters, false);
-    if (pool_ && !options_.is_whole_step) result_.shared_sums = pool_->values();
-    if (result_.value) add_states(result_.value->parameters, true);
-  }
-
-  void add_states(const ParameterTable& parameters, bool is_value) {
-    for (size_t i = 0; i < parameters.size(); ++i) {
-      const Parameter& p = parameters[i];
-      if (!p.trained) continue;
-      TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value(), .step = step_of(p.name)};
-      add_slices(t);
-      if (t.step != kNone) {
-        if (options_.accumulates && !t.is_split()) t.accumulator = accumulator_of(t, p);
-        learned_.push_back(result_.trained.size());
-        gradients_.push_back(
-            {.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = is_split() ? kNone : t.accumulator});
-      }
-      result_.trained.push_back(std::move(t));
-    }
-  }
-
-  ValueId accumulator_of(const TrainedWeight& t, const Parameter& p) {
-    if (pool_ && options_.drawn->layer_of(p.name)) return pool_->take(p.shape);
-    return accumulator(t.weight, {DType::kF32, p.shape});
-  }
-  ValueId accumulator(ValueId weight, const ValueType& sum) {
-    const std::string name = "gradient." + graph().value(weight).name;
-    return is_split() ? part(name, weight, sum, ValueKind::kGradient) : state(name, weight, sum, ValueKind::kGradient);
-  }
-
-  // A persistent value beside a weight, of which each rank has a part.
-  ValueId part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit = kCutBlock) {
-    const ValueId id = state(std::move(name), weight, ops::part_type(whole, shards(), unit), kind);
-    b_.split(id);
-    result_.parts.emplace(id, cut_of(whole.shape.elems(), shards(), unit));
-    return id;
   }
 
   // Adds each gradient of the micro-batch to the sums of all ranks, right after it. From then on the sum is the
@@ -294,13 +186,6 @@ class TrainingGraphBuilder {
     if (t.is_split()) return false;
     const Cut& cut = result_.parts.at(t.accumulator);
     return cut.part_elems >= cut.elems;
-  }
-
-  // A sum over micro-batches needs f32, and so does what the fused loss sums over chunks. Otherwise the gradient of a
-  // large bf16 matrix is rounded once, to bf16, as every framework keeps it; small ones stay f32.
-  [[nodiscard]] DType gradient_dtype(const Parameter& p) const {
-    const bool summed = options_.accumulates || p.role == ParameterRole::kHead || p.role == ParameterRole::kEmbedding;
-    return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
   }
 
   // Returns what is differentiated: the objective's loss, and the model's own.
@@ -452,7 +337,6 @@ class TrainingGraphBuilder {
   TrainingGraph result_;
   ObjectiveBuilder objective_{model_, options_.model, options_.objective, options_.reference, options_.value};
   Builder b_{result_.graph, objective_.first_section(forward_section())};
-  std::optional<GradientPool> pool_;  // of drawn layers
   std::vector<WeightGradient> gradients_;
   std::vector<size_t> learned_;             // by gradient: its weight in result_.trained
   std::vector<std::vector<ValueId>> sums_;  // of several ranks: by gradient, its parts' next versions, by slice

@@ -70,6 +70,10 @@ struct TrainingGraphOptions {
   // there, and nothing changes them.
   std::optional<DrawnLayers> drawn;
 
+  // Returns true if gradients are added up over ranks.
+  [[nodiscard]] bool is_split() const { return ranks > 1; }
+  // Returns the number of ranks that have different parts of what is split.
+  [[nodiscard]] int shards() const { return ranks / copies; }
   // Returns true if a weight is updated as soon as its gradient is ready, within the micro-batch.
   [[nodiscard]] bool updates_early() const { return (!accumulates || is_whole_step) && max_grad_norm == 0; }
 };
