@@ -1,7 +1,7 @@
 #include "plan/testing/random_program.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <span>
 
 #include "backend/kernel.h"
@@ -11,61 +11,10 @@
 #include "graph/autodiff.h"
 #include "graph/operation.h"
 #include "graph/repeat_by_block.h"
+#include "plan/testing/mixed_bytes.h"
 
 namespace spillway::testing {
 namespace {
-
-// --- Bytes and hashes ------------------------------------------------------------------------------------------------
-
-using Bytes = std::vector<uint8_t>;
-
-uint64_t hash_bytes(const uint8_t* data, int64_t bytes, uint64_t seed) {
-  uint64_t hash = seed ^ 0x9E3779B97F4A7C15;
-  for (int64_t i = 0; i < bytes; ++i) hash = (hash ^ data[i]) * 0x100000001B3 + static_cast<uint64_t>(i);
-  return hash;
-}
-// Writes the high bits of a linear congruential generator (Knuth's MMIX), which makes bytes by the million in a moment.
-void fill_bytes(uint8_t* data, int64_t bytes, uint64_t seed) {
-  for (int64_t i = 0; i < bytes; ++i) {
-    seed = seed * 6364136223846793005 + 1442695040888963407;
-    data[i] = static_cast<uint8_t>(seed >> 56);
-  }
-}
-uint64_t initial_seed(ValueId id, int micro_step) {
-  return 1000003u * static_cast<uint64_t>(id) + static_cast<uint64_t>(micro_step);
-}
-
-// Writes the content of a value. Integers are offsets of experts, half of which have rows.
-void fill_value(const ValueType& type, uint8_t* data, uint64_t seed) {
-  if (type.dtype != DType::kI32) return fill_bytes(data, type.bytes(), seed);
-  int32_t offset = 0;
-  for (int64_t i = 0; i < type.shape.elems(); ++i) {
-    std::memcpy(data + i * static_cast<int64_t>(sizeof offset), &offset, sizeof offset);
-    seed = seed * 6364136223846793005 + 1442695040888963407;
-    offset += static_cast<int32_t>(seed >> 63);
-  }
-}
-
-// The inputs of an operation on experts: a value, offsets, and the experts.
-constexpr int8_t kOffsets = 1;
-constexpr size_t kFirstExpert = 2;
-
-// Returns true if an operation reads an input, given the content of its second one.
-bool is_read(const Attributes& attributes, size_t input, const uint8_t* offsets) {
-  if (attributes.integer("experts") == 0 || input < kFirstExpert) return true;
-  std::array<int32_t, 2> rows;
-  std::memcpy(rows.data(), offsets + (input - kFirstExpert) * sizeof(int32_t), sizeof rows);
-  return rows[0] < rows[1];
-}
-
-// The bytes of an operation's output are a function of the operation and of the bytes of all inputs that it reads.
-uint64_t output_seed(OpId op, size_t output, std::span<const uint64_t> input_hashes) {
-  uint64_t seed = static_cast<uint64_t>(op) * 31 + output;
-  for (const uint64_t hash : input_hashes) seed = seed * 0x9E3779B97F4A7C15 + hash;
-  return seed;
-}
-
-// --- Operations that mix bytes -------------------------------------------------------------------------------------
 
 ValueType type_of_bytes(int64_t bytes) { return {DType::kU8, {bytes}}; }
 
@@ -196,131 +145,6 @@ ValueId append_experts(Builder& b, ValueId x, int block, const RandomGraphOption
   return b.append_one(kExperts, reads, attributes);
 }
 
-class Memory {
- public:
-  explicit Memory(const Program& program) {
-    for (size_t tier = 0; tier < kTiers; ++tier) resize(arenas_[tier], program.arena_bytes[tier]);
-  }
-  [[nodiscard]] bool contains(const Place& place) const {
-    return place.offset >= 0 && place.offset + place.bytes <= static_cast<int64_t>(nth(arenas_, place.tier).size());
-  }
-  [[nodiscard]] uint8_t* at(const Place& place) { return nth(arenas_, place.tier).data() + place.offset; }
-
- private:
-  std::array<Bytes, kTiers> arenas_;
-};
-
-class Interpreter {
- public:
-  Interpreter(const Graph& graph, const Program& program, RandomStream& random)
-      : graph_(graph), program_(program), random_(random), memory_(program) {}
-
-  std::optional<Outcome> run() {
-    for (const Operand& home : program_.homes) {
-      if (!memory_.contains(home.place)) return std::nullopt;
-      if (graph_.is_persistent(home.value))
-        fill_bytes(memory_.at(home.place), home.place.bytes, initial_seed(home.value, 0));
-    }
-    for (int micro_step = 0; micro_step < 2; ++micro_step) {
-      for (const Operand& home : program_.homes) {
-        if (!graph_.is_persistent(home.value))
-          fill_bytes(memory_.at(home.place), home.place.bytes, initial_seed(home.value, micro_step));
-      }
-      if (!run_section(0) || !run_section(1)) return std::nullopt;
-    }
-    if (!run_section(2)) return std::nullopt;
-    for (const Operand& home : program_.homes) {
-      if (graph_.is_persistent(home.value))
-        outcome_[home.value] = hash_bytes(memory_.at(home.place), home.place.bytes, 0);
-    }
-    return outcome_;
-  }
-
- private:
-  // Any instruction whose lane predecessors and waits are done may come next.
-  bool run_section(size_t index) {
-    const SectionRange& section = program_.sections[index];
-    std::vector<bool> done(program_.instructions.size(), false);
-    for (int32_t i = 0; i < section.begin; ++i) nth(done, i) = true;
-    for (int32_t left = section.end - section.begin; left > 0; --left) {
-      std::vector<int32_t> ready;
-      std::array<bool, kLanes> lane_seen{};
-      for (int32_t i = section.begin; i < section.end; ++i) {
-        const Instruction& instruction = nth(program_.instructions, i);
-        if (nth(done, i) || std::exchange(nth(lane_seen, instruction.lane), true)) continue;
-        if (std::all_of(instruction.waits.begin(), instruction.waits.end(), [&](int32_t w) { return nth(done, w); }))
-          ready.push_back(i);
-      }
-      if (ready.empty()) return false;
-      const int32_t next = ready[random_.below(static_cast<uint32_t>(ready.size()))];
-      if (!run_instruction(nth(program_.instructions, next))) return false;
-      nth(done, next) = true;
-    }
-    for (size_t k = 0; k < program_.results.size(); ++k) {
-      const Operand& result = program_.results[k];
-      if (graph_.op(graph_.value(graph_.results[k]).producer).section != static_cast<SectionId>(index)) continue;
-      if (!memory_.contains(result.place)) return false;
-      outcome_[graph_.results[k]] = hash_bytes(memory_.at(result.place), result.place.bytes, 0);
-    }
-    return true;
-  }
-
-  bool run_copy(const Place& from, const Place& to) {
-    if (!memory_.contains(from) || !memory_.contains(to)) return false;
-    std::memmove(memory_.at(to), memory_.at(from), static_cast<size_t>(from.bytes));
-    // Transfers from and to the scratch file leave anything in the rest of their last block.
-    if (from.tier != Tier::kDisk && to.tier != Tier::kDisk) return true;
-    const Place rest{to.tier, to.offset + to.bytes, align_up(to.bytes, kDiskAlignment) - to.bytes};
-    if (!memory_.contains(rest)) return false;
-    fill_memory(memory_.at(rest), 0x5A, rest.bytes);
-    return true;
-  }
-
-  // Returns true if a copy has no guard, or one that says that it moves.
-  [[nodiscard]] std::optional<bool> moves(const Instruction& copy) {
-    if (copy.guard == kNone) return true;
-    const Place& offsets = copy.inputs[1].place;
-    if (!memory_.contains(offsets)) return std::nullopt;
-    std::array<int32_t, 2> rows;
-    std::memcpy(rows.data(), memory_.at(offsets) + static_cast<size_t>(copy.guard) * sizeof(int32_t), sizeof rows);
-    return rows[0] < rows[1];
-  }
-
-  bool run_instruction(const Instruction& instruction) {
-    if (instruction.kind == Instruction::Kind::kCopy) {
-      const std::optional<bool> moved = moves(instruction);
-      if (!moved) return false;
-      return !*moved || run_copy(instruction.inputs[0].place, instruction.outputs[0].place);
-    }
-    const Operation& op = graph_.op(instruction.op);
-    const Place& workspace = instruction.workspace;
-    if (workspace.bytes > 0) {
-      if (!memory_.contains(workspace)) return false;
-      fill_memory(memory_.at(workspace), 0xA5, workspace.bytes);
-    }
-    std::vector<uint64_t> hashes;
-    for (size_t i = 0; i < instruction.inputs.size(); ++i) {
-      const Operand& input = instruction.inputs[i];
-      if (input.value == kNone) continue;
-      if (!memory_.contains(input.place)) return false;
-      if (i >= kFirstExpert && !is_read(op.attributes, i, memory_.at(instruction.inputs[kOffsets].place))) continue;
-      hashes.push_back(hash_bytes(memory_.at(input.place), input.place.bytes, 0));
-    }
-    for (size_t i = 0; i < instruction.outputs.size(); ++i) {
-      const Place& place = instruction.outputs[i].place;
-      if (!memory_.contains(place)) return false;
-      fill_value(graph_.value(op.outputs[i]).type, memory_.at(place), output_seed(instruction.op, i, hashes));
-    }
-    return true;
-  }
-
-  const Graph& graph_;
-  const Program& program_;
-  RandomStream& random_;
-  Memory memory_;
-  Outcome outcome_;
-};
-
 }  // namespace
 
 void fill_initial(ValueId id, int micro_step, std::span<uint8_t> bytes) {
@@ -445,10 +269,6 @@ Outcome expected_outcome(const Graph& graph) {
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values.size()); ++id)
     if (graph.is_persistent(id)) outcome[id] = hash(id);
   return outcome;
-}
-
-std::optional<Outcome> execute(const Graph& graph, const Program& program, RandomStream& random) {
-  return Interpreter(graph, program, random).run();
 }
 
 }  // namespace spillway::testing
