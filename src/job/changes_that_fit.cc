@@ -64,7 +64,7 @@ class SuggestionSearch {
 
   ChangesThatFit run() {
     look_at_sets({}, &SuggestionSearch::with_larger_budgets);
-    look_at_single_levers();
+    look_at_single_changes();
     look_at_sets(helpers_, &SuggestionSearch::within_budgets);
     SuggestionSet same;
     std::copy_if(helpers_.begin(), helpers_.end(), std::back_inserter(same),
@@ -231,7 +231,7 @@ class SuggestionSearch {
     found_.push_back(std::move(change));
   }
 
-  void look_at_single_levers() {
+  void look_at_single_changes() {
     for (size_t suggestion = 0; suggestion < suggestions_.size() && wants_more(); ++suggestion) {
       if (suggestions_[suggestion].is_last_resort) continue;
       const std::optional<Combination> combination =

@@ -20,9 +20,9 @@ int64_t free_bytes(const Machine& machine, Tier tier) {
   return nth(machine.capacity_bytes, is_shared ? Tier::kDevice : tier);
 }
 
-class Levers {
+class ChangeFinder {
  public:
-  Levers(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
+  ChangeFinder(const config::LoadedConfig& loaded, const Job& job, const Plan& plan, const Machine& machine)
       : loaded_(loaded), job_(job), config_(loaded.config), plan_(plan), machine_(machine) {}
 
   std::vector<SuggestedChange> all() {
@@ -210,7 +210,7 @@ std::string spelled_key(const config::LoadedConfig& loaded, const std::string& k
 
 std::vector<SuggestedChange> suggested_changes(const config::LoadedConfig& loaded, const Job& job, const Plan& plan,
                                                const Machine& machine) {
-  return Levers(loaded, job, plan, machine).all();
+  return ChangeFinder(loaded, job, plan, machine).all();
 }
 
 Overrides raised_budgets(const Job& job, const std::array<int64_t, kTiers>& missing_bytes, const Machine& machine) {
