@@ -104,8 +104,8 @@ class Ppo final : public OnlineObjective {
     return {
         pw::mul(b, loss, scale),
         {pw::detach(b, policy), pw::detach(b, value), sum(b, in, pw::square(b, pw::detach(b, log_ratio)), of_tokens),
-         sum(b, in, pw::detach(b, ratio), of_tokens), sum(b, in, is_above(b, token_loss.excess, 0), of_tokens),
-         sum(b, in, is_above(b, state_loss.excess, 0), of_states), sum(b, in, token.entropy, of_tokens)}};
+         sum(b, in, pw::detach(b, ratio), of_tokens), sum(b, in, is_raised(b, token_loss), of_tokens),
+         sum(b, in, is_raised(b, state_loss), of_states), sum(b, in, token.entropy, of_tokens)}};
   }
 
   void observe(const Observation& seen, MetricSums& sums) const override {
@@ -151,8 +151,7 @@ class Ppo final : public OnlineObjective {
     const ValueId beyond = pw::sub(b, change, clamp(b, change, -range, range));
     const auto half_square = [&](ValueId from) { return pw::affine(b, pw::square(b, pw::sub(b, from, returns)), 0.5); };
     const ValueId clipped = half_square(pw::sub(b, values, beyond)), loss = half_square(values);
-    const ValueId excess = pw::relu(b, pw::sub(b, clipped, loss));
-    return {pw::add(b, loss, excess), excess};
+    return {pw::max(b, loss, clipped), loss};
   }
 
   double micro_batches_;  // of a step

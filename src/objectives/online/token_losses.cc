@@ -32,9 +32,13 @@ ValueId clamp(Builder& b, ValueId x, double least, double most) {
 }
 
 ClippedLoss clipped_surrogate(Builder& b, ValueId ratio, ValueId within, ValueId advantages) {
-  const ValueId first = pw::mul(b, ratio, advantages), second = pw::mul(b, within, advantages);
-  const ValueId excess = pw::relu(b, pw::sub(b, first, second));
-  return {pw::sub(b, excess, first), excess};
+  const ValueId losses = pw::affine(b, advantages, -1);
+  const ValueId unclipped = pw::mul(b, ratio, losses);
+  return {pw::max(b, unclipped, pw::mul(b, within, losses)), unclipped};
+}
+
+ValueId is_raised(Builder& b, const ClippedLoss& clipped) {
+  return is_above(b, pw::sub(b, clipped.loss, clipped.unclipped), 0);
 }
 
 bool is_clipped(PolicyLoss loss) {

@@ -15,8 +15,10 @@ namespace spillway::train {
 // The elementwise maximum of a loss and of the same loss with a clipped input.
 struct ClippedLoss {
   ValueId loss = kNone;
-  ValueId excess = kNone;  // by which clipping makes it larger
+  ValueId unclipped = kNone;
 };
+// Returns 1 where clipping makes the loss larger, else 0. Has no gradient.
+[[nodiscard]] ValueId is_raised(Builder& builder, const ClippedLoss& clipped);
 // Returns PPO's loss -min(ratio A, within A) (Schulman et al., 2017), where `within` is the clipped ratio.
 [[nodiscard]] ClippedLoss clipped_surrogate(Builder& builder, ValueId ratio, ValueId within, ValueId advantages);
 

@@ -83,6 +83,11 @@ struct Div {
   explicit Div(const Attributes&) {}
   SPILLWAY_EITHER_SIDE double operator()(double x, double y) const { return x / y; }
 };
+// NaN if either is.
+struct Max {
+  explicit Max(const Attributes&) {}
+  SPILLWAY_EITHER_SIDE double operator()(double x, double y) const { return x < y || y != y ? y : x; }
+};
 struct WhereBelow {
   double limit;
   explicit WhereBelow(const Attributes& a) : limit(a.real("limit")) {}
@@ -138,6 +143,7 @@ SPILLWAY_OPTIONAL_KERNEL void run_cuda(const KernelArgs& args);
   template void run<SoftCap>(const KernelArgs& args);    \
   template void run<Same>(const KernelArgs& args);       \
   template void run<Sub>(const KernelArgs& args);        \
+  template void run<Max>(const KernelArgs& args);        \
   template void run<Mul>(const KernelArgs& args);        \
   template void run<Div>(const KernelArgs& args);        \
   template void run<WhereBelow>(const KernelArgs& args); \

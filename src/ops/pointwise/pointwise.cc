@@ -114,6 +114,14 @@ void div_vjp(VjpContext& context) {
   if (context.wants(1)) add_to_second(context, minus(b, mul(b, of_x, context.output(0))));
 }
 
+void max_vjp(VjpContext& context) {
+  Builder& b = context.builder();
+  constexpr double kLargestBelowZero = -std::numeric_limits<float>::denorm_min();
+  const ValueId difference = sub(b, context.input(0), context.input(1));
+  if (context.wants(0)) context.add(0, where_above(b, context.cotangent(0), difference, 0));
+  if (context.wants(1)) add_to_second(context, where_below(b, context.cotangent(0), difference, kLargestBelowZero));
+}
+
 const OpDef kAffine{.name = "affine",
                     .infer = infer_unary,
                     .vjp = affine_vjp,
@@ -234,6 +242,14 @@ const OpDef kDiv{.name = "div",
                  .cpu = run_cpu<Div>,
                  .cuda = run_cuda<Div>};
 
+const OpDef kMax{.name = "max",
+                 .infer = infer_binary,
+                 .vjp = max_vjp,
+                 .cost = memory_cost,
+                 .in_place = {{0, 0}, {0, 1}},
+                 .cpu = run_cpu<Max>,
+                 .cuda = run_cuda<Max>};
+
 const OpDef kWhereBelow{.name = "where_below",
                         .infer = infer_binary,
                         .cost = memory_cost,
@@ -280,6 +296,7 @@ ValueId add(Builder& builder, ValueId x, ValueId y) {
 ValueId sub(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kSub, {x, y}); }
 ValueId mul(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kMul, {x, y}); }
 ValueId div(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kDiv, {x, y}); }
+ValueId max(Builder& builder, ValueId x, ValueId y) { return builder.append_one(pointwise_op::kMax, {x, y}); }
 ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit) {
   return builder.append_one(pointwise_op::kWhereBelow, {x, y}, {{"limit", limit}});
 }

@@ -46,6 +46,8 @@ namespace spillway::ops::pointwise {
 [[nodiscard]] ValueId mul(Builder& builder, ValueId x, ValueId y);
 // Returns x / y.
 [[nodiscard]] ValueId div(Builder& builder, ValueId x, ValueId y);
+// Returns the larger one. The gradient passes to it; to x where they are equal.
+[[nodiscard]] ValueId max(Builder& builder, ValueId x, ValueId y);
 // Returns x where y is at most the limit, else 0. Not differentiable.
 [[nodiscard]] ValueId where_below(Builder& builder, ValueId x, ValueId y, double limit);
 // Returns x where y is at least the limit, else 0. Not differentiable.

@@ -120,7 +120,8 @@ TEST_CASE("functions of two numbers and their gradients agree with float64, one 
   const BinaryFunction functions[] = {{"add", pw::add, [](double x, double y) { return x + y; }},
                                       {"sub", pw::sub, [](double x, double y) { return x - y; }},
                                       {"mul", pw::mul, [](double x, double y) { return x * y; }},
-                                      {"div", pw::div, [](double x, double y) { return x / y; }}};
+                                      {"div", pw::div, [](double x, double y) { return x / y; }},
+                                      {"max", pw::max, [](double x, double y) { return std::max(x, y); }}};
   for (const BinaryFunction& function : functions) {
     check_function(function, kPerRow);
     check_function(function, kScalar);
