@@ -102,27 +102,53 @@ TEST_CASE("the row of pad_token_id stays where it is one of the rows that are tr
   CHECK(changed == kWidth);
 }
 
-TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, and A its own") {
-  const auto after = [](double ratio, int64_t steps) {
+TEST_CASE("with LoRA+ B and vectors take the ratio's multiple of the step, A its own, and all but biases decays") {
+  constexpr double kRate = 0.01, kDecay = 0.1;  // kRate is train_steps'
+  const auto after = [](double ratio, int64_t steps, double decay) {
     train::Job job =
         tiny_job(kGoldenModels / "qwen3",
                  {.adapter = "adapter", .dtype = DType::kF32, .accumulates = false, .optimizer = &ops::kSgd});
     job.graph.optimizer_options = ops::options_of(ops::kSgd);
+    job.graph.optimizer_options.set(ops::kWeightDecay.name, decay);
     job.graph.max_grad_norm = 0;
     job.graph.model.lora->modules_to_save = {"model.norm"};
-    job.graph.rate_ratios = train::loraplus_ratios(parameters_of(*job.model, job.graph.model), ratio);
+    train::WeightGroups groups = train::loraplus_groups(parameters_of(*job.model, job.graph.model), ratio);
+    job.graph.rate_ratios = std::move(groups.rate_ratios);
+    job.graph.undecayed = std::move(groups.undecayed);
+    job.graph.decays_all = true;
     job.config.adapter->model_dir.clear();
     return weights_after(job, steps);
   };
-  const Weights before = after(1, 0), plain = after(1, 1), fast = after(16, 1);
+  const Weights before = after(1, 0, 0), plain = after(1, 1, 0), fast = after(16, 1, 0), decayed = after(16, 1, kDecay);
   for (const auto& [name, start] : before) {
     CAPTURE(name);
     const double factor = name.find("lora_A") == std::string::npos ? 16 : 1;
     for (size_t i = 0; i < start.size(); ++i) {
-      const double step = plain.at(name)[i] - start[i];
+      const double step = plain.at(name)[i] - start[i], decay = -kRate * kDecay * start[i];
       REQUIRE(std::abs(fast.at(name)[i] - start[i] - factor * step) <= 1e-6 * (std::abs(start[i]) + 1));
+      REQUIRE(std::abs(decayed.at(name)[i] - start[i] - factor * (step + decay)) <= 1e-6 * (std::abs(start[i]) + 1));
     }
   }
+}
+
+TEST_CASE("beside a rate of embeddings LoRA+ raises the rates of B alone, whatever their group") {
+  const train::Job job = tiny_job(kGoldenModels / "qwen3", {.adapter = "adapter", .dtype = DType::kF32});
+  const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
+  train::RateRatios ratios;
+  for (const Parameter& p : parameters)
+    if (p.trained && p.name.find("q_proj") != std::string::npos) ratios[p.name] = 0.5;
+  const train::RateRatios before = ratios;
+  train::raise_rates_of_b(parameters, 16, ratios);
+  int64_t raised = 0;
+  for (const Parameter& p : parameters) {
+    if (!p.trained) continue;
+    const double own = before.contains(p.name) ? 0.5 : 1;
+    const bool is_b = p.name.find("lora_B") != std::string::npos;
+    CAPTURE(p.name);
+    CHECK((ratios.contains(p.name) ? ratios.at(p.name) : 1) == (is_b ? 16 * own : own));
+    raised += is_b;
+  }
+  CHECK(raised > 0);
 }
 
 TEST_CASE(

@@ -88,9 +88,10 @@ TEST_CASE("embedding_lr, its scale and lr_groups make axolotl's groups of weight
   CHECK(config.optimizer.lr_groups->groups.at(0).modules == std::vector<std::string>{"o_proj.weight", "x"});
   CHECK(config.optimizer.lr_groups->groups[1].lr == 0);
   const std::string lora = "adapter: lora\nlora_r: 8\nloraplus_lr_ratio: 16\n";
-  CHECK(load(lora + "embedding_lr: 1e-5\n").ignored == std::vector<std::string>{"embedding_lr"});
-  CHECK(error_of(lora + "lr_groups: [{name: o, modules: [o], lr: 1}]\n")
-            .find("expected no loraplus_lr_ratio beside it") != std::string::npos);
+  CHECK(load(lora + "embedding_lr: 1e-5\n").config.optimizer.lr_groups->embedding_lr == 1e-5);
+  const std::string groups = "lr_groups: [{name: o, modules: [o], lr: 1}]\n";
+  CHECK(error_of(lora + groups).find("expected embedding_lr, or no loraplus_lr_ratio, beside it") != std::string::npos);
+  CHECK(load(lora + groups + "embedding_lr_scale: 2\n").config.optimizer.lr_groups->groups.size() == 1);
   CHECK(error_of("embedding_lr: 1e-5\n", {{"learning_rate", "0"}}).find("expected a learning_rate above 0") !=
         std::string::npos);
   CHECK(error_of("lr_groups: [{name: o, lr: 1}]\n").find("lr_groups.0] expected modules in the mapping") !=

@@ -14,12 +14,9 @@ std::optional<LrGroups> resolve_groups(const Resolution& r) {
   constexpr const char* kGroupKeys[] = {"embedding_lr_scale", "embedding_lr", "lr_groups"};
   const bool has_embedding = keys.embedding_lr || keys.embedding_lr_scale;
   if (!has_embedding && keys.lr_groups.empty()) return {};
-  if (keys.loraplus_lr_ratio && keys.adapter != Adapter::kNone) {
-    if (!keys.lr_groups.empty())
-      throw input_error(r.where("lr_groups"), "expected no loraplus_lr_ratio beside it, got one; remove one");
-    for (const char* key : kGroupKeys) r.ignore(key, "loraplus_lr_ratio makes other groups");
-    return {};
-  }
+  if (keys.loraplus_lr_ratio && keys.adapter != Adapter::kNone && !has_embedding)
+    throw input_error(r.where("lr_groups"),
+                      "expected embedding_lr, or no loraplus_lr_ratio, beside it, got neither; remove one of them");
   if (keys.embedding_lr_scale) r.ignore("embedding_lr", "embedding_lr_scale wins over it");
   const auto given =
       std::find_if(std::begin(kGroupKeys), std::end(kGroupKeys), [&](const char* key) { return r.given(key); });

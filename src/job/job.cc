@@ -68,14 +68,6 @@ void note_wrapper_parts(const ParameterTable& parameters, Job& job) {
                                   text->wrapper, others));
 }
 
-// PEFT's create_loraplus_optimizer decays nothing, whatever weight_decay says.
-void take_loraplus(double ratio, const ParameterTable& parameters, Job& job) {
-  job.graph.rate_ratios = loraplus_ratios(parameters, ratio);
-  if (job.graph.optimizer_options.real(ops::kWeightDecay.name) != 0)
-    job.notes.emplace_back("loraplus_lr_ratio: nothing decays, as in PEFT; weight_decay is not used");
-  job.graph.optimizer_options.set(ops::kWeightDecay.name, 0.0);
-}
-
 void take_optimizer(Job& job) {
   const config::Config& config = job.config;
   const ops::OptimizerDef& optimizer = *ops::find_optimizer(config.optimizer.optimizer.name);
@@ -127,16 +119,24 @@ void check_context(Job& job) {
   }
 }
 
-// Sets the learning rates of weights that differ from the others.
+// Sets the learning rates of weights that differ from the others, and which weights decay.
 void take_rates(Job& job) {
   const config::Config& config = job.config;
   const ParameterTable parameters = parameters_of(*job.model, job.graph.model);
-  if (config.adapter && config.adapter->loraplus_lr_ratio)
-    take_loraplus(*config.adapter->loraplus_lr_ratio, parameters, job);
-  if (!config.optimizer.lr_groups) return;
-  const WeightGroups groups = weight_groups(parameters, *config.optimizer.lr_groups, config.adapter.has_value());
-  job.graph.rate_ratios = groups.rate_ratios;
-  job.graph.undecayed = groups.undecayed;
+  WeightGroups groups;
+  if (config.optimizer.lr_groups)
+    groups = weight_groups(parameters, *config.optimizer.lr_groups, config.adapter.has_value());
+  if (config.adapter && config.adapter->loraplus_lr_ratio) {
+    const double ratio = *config.adapter->loraplus_lr_ratio;
+    if (config.optimizer.lr_groups) {
+      raise_rates_of_b(parameters, ratio, groups.rate_ratios);
+    } else {
+      groups = loraplus_groups(parameters, ratio);
+      job.graph.decays_all = true;
+    }
+  }
+  job.graph.rate_ratios = std::move(groups.rate_ratios);
+  job.graph.undecayed = std::move(groups.undecayed);
 }
 
 // Takes the coefficient of the load-balancing loss: the run's, else that of the model's config.json, where that asks

@@ -49,13 +49,20 @@ std::vector<GroupedModule> grouped_modules(const std::vector<config::LrGroup>& g
 
 }  // namespace
 
-RateRatios loraplus_ratios(const ParameterTable& parameters, double ratio) {
-  RateRatios ratios;
+WeightGroups loraplus_groups(const ParameterTable& parameters, double ratio) {
+  WeightGroups result;
   for (const Parameter& p : parameters) {
-    const bool is_fast = p.role == ParameterRole::kLoraB || p.shape.rank() == 1;
-    if (p.trained && is_fast) ratios.emplace(p.name, ratio);
+    if (!p.trained) continue;
+    const bool is_vector = p.shape.rank() == 1;
+    if (p.role == ParameterRole::kLoraB || is_vector) result.rate_ratios.emplace(p.name, ratio);
+    if (is_vector && p.name.find("bias") != std::string::npos) result.undecayed.insert(p.name);
   }
-  return ratios;
+  return result;
+}
+
+void raise_rates_of_b(const ParameterTable& parameters, double ratio, RateRatios& ratios) {
+  for (const Parameter& p : parameters)
+    if (p.trained && p.role == ParameterRole::kLoraB) ratios.try_emplace(p.name, 1).first->second *= ratio;
 }
 
 WeightGroups weight_groups(const ParameterTable& parameters, const config::LrGroups& said, bool has_adapter) {

@@ -14,13 +14,16 @@ namespace spillway::train {
 // By name of a trained weight: its learning rate as a multiple of the run's.
 using RateRatios = std::map<std::string, double, std::less<>>;
 
-// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the learning rate of A.
-[[nodiscard]] RateRatios loraplus_ratios(const ParameterTable& parameters, double ratio);
-
 struct WeightGroups {
   RateRatios rate_ratios;
   std::set<std::string, std::less<>> undecayed;
 };
+
+// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the learning rate of A, and everything but biases
+// decays.
+[[nodiscard]] WeightGroups loraplus_groups(const ParameterTable& parameters, double ratio);
+// As axolotl's apply_loraplus_lr_groups: B has `ratio` times the rate that it would have had.
+void raise_rates_of_b(const ParameterTable& parameters, double ratio, RateRatios& ratios);
 
 // As create_optimizer_grouped_parameters of axolotl's trainer: embeddings, heads and modules that an adapter trains in
 // full are a group without decay. Each other weight with decay is in the group of the first module that is part of its
