@@ -1,7 +1,6 @@
 #include "cli/cmd_import.h"
 
 #include <cstdio>
-#include <optional>
 #include <vector>
 
 #include "base/bytes.h"
@@ -11,7 +10,6 @@
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
-#include "io/gguf.h"
 #include "model/dit/adapter_files.h"
 #include "model/gguf/import.h"
 #include "report/progress.h"
@@ -24,18 +22,6 @@ DType import_dtype(const std::string& name) {
   for (const DType dtype : {DType::kBF16, DType::kF16, DType::kF32})
     if (name == name_of(dtype)) return dtype;
   throw input_error("--dtype", "expected bf16, f16 or f32, got {}; choose one of them", quote(name));
-}
-
-// Returns the dtype that keeps what the file holds: f32 or f16 where all its matrices are, else bf16, to which values
-// of blocks are rounded.
-DType kept_dtype(const GgufFile& file) {
-  std::optional<GgufType> common;
-  for (const auto& [name, tensor] : file.tensors()) {
-    if (tensor.shape.size() < 2) continue;
-    if (common.value_or(tensor.type) != tensor.type) return DType::kBF16;
-    common = tensor.type;
-  }
-  return common == GgufType::kF32 ? DType::kF32 : common == GgufType::kF16 ? DType::kF16 : DType::kBF16;
 }
 
 int import_adapter(const std::string& file, const std::string& folder, const std::string& dtype, bool json) {
@@ -63,17 +49,17 @@ int cmd_import(std::span<const std::string> args) {
   line.required("FILE", file, "the GGUF file, or an adapter of a Wan transformer, FILE.safetensors");
   line.required("--out FOLDER", folder, "the folder to write: new, empty, or one that this command wrote");
   line.option("--dtype TYPE", dtype,
-              "bf16, f16 or f32; left out: that of the file's matrices, and bf16 for quantised ones, whose exact "
-              "values f32 keeps");
+              "bf16, f16 or f32; left out: that of most of the file's matrices, and bf16 for quantised ones, whose "
+              "exact values f32 keeps");
   line.flag("--json", json, "print one JSON document");
   line.example("spillway import model-Q8_0.gguf --out ./model");
   line.example("spillway import wan-style.safetensors --out ./adapter");
   if (!line.parse(args)) return kDone;
   if (is_adapter_file(file)) return import_adapter(file, folder, dtype, json);
 
-  if (dtype.empty()) dtype = name_of(kept_dtype(GgufFile(file)));
   Progress progress({});
-  ImportOptions options{.dtype = import_dtype(dtype)};
+  ImportOptions options;
+  if (!dtype.empty()) options.dtype = import_dtype(dtype);
   options.progress = [&](int64_t done, int64_t total) {
     progress.load({.what = "weights", .bytes = done, .total_bytes = total}, now_seconds());
   };
@@ -81,12 +67,13 @@ int cmd_import(std::span<const std::string> args) {
   progress.clear();
   if (json) {
     const nlohmann::ordered_json document = {
-        {"folder", folder},          {"architecture", report.architecture}, {"dtype", dtype},
+        {"folder", folder},          {"architecture", report.architecture}, {"dtype", name_of(report.dtype)},
         {"tensors", report.tensors}, {"parameters", report.parameters},     {"bytes", report.bytes}};
     fmt::print("{}\n", json_text(document, 2));
   } else {
     fmt::print("{}: {} model, {} parameters in {} tensors, {} in {}\n", shown_line(folder),
-               shown_line(report.architecture), report.parameters, report.tensors, format_bytes(report.bytes), dtype);
+               shown_line(report.architecture), report.parameters, report.tensors, format_bytes(report.bytes),
+               name_of(report.dtype));
   }
   return kDone;
 }

@@ -20,8 +20,14 @@ namespace spillway {
 namespace {
 
 // Throws InputError for the file of an adapter, of a projector of images or of a vocabulary, which names the
-// architecture that it belongs to.
+// architecture that it belongs to; and for one of several files of a model.
 void check_is_model(const GgufFile& file) {
+  const int64_t* parts = file.find<int64_t>("split.count");
+  if (parts != nullptr && *parts > 1)
+    throw input_error(file.path().string(),
+                      "expected the file of a whole model, got one of {} parts; join them with llama.cpp's "
+                      "`llama-gguf-split --merge`",
+                      *parts);
   const std::string* type = file.find<std::string>("general.type");
   if (type != nullptr && *type != "model") {
     throw input_error(file.path().string(),
@@ -83,8 +89,13 @@ double shortest_number(double value) {
 }
 
 void GgufConfigMaker::add_sizes() {
+  const bool* is_causal = file_.find<bool>(key_of("attention.causal"));
+  if (is_causal != nullptr && !*is_causal) refuse(key_of("attention.causal"), "to be true", "false");
   const GgufTensor* embedding = file_.find_tensor("token_embd.weight");
   if (embedding == nullptr) refuse("the tensor token_embd.weight", "in the file", "none");
+  if (tokenizer_.tokens > embedding->shape.front())
+    refuse("token_embd.weight", fmt::format("to have a row for each of {} tokens", tokenizer_.tokens),
+           fmt::format("{}", embedding->shape.front()));
   config_["architectures"] = {std::string(architecture_.name)};
   config_["model_type"] = std::string(architecture_.model_type);
   config_["attention_dropout"] = 0.0;

@@ -111,6 +111,7 @@ class GgufConfigMaker {
   void add_windows();
   void add_routing();
   void add_rope();
+  void check_attention_factor() const;
   [[nodiscard]] Json scaling(double theta) const;
   [[nodiscard]] Json llama3_scaling(const GgufTensor& tensor, double theta) const;
   [[nodiscard]] Json longrope_scaling() const;

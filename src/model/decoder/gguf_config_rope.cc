@@ -76,12 +76,20 @@ GgufConfigMaker::Json GgufConfigMaker::proportional_scaling() const {
           {"partial_rotary_factor", static_cast<double>(turning) / static_cast<double>(stored.size())}};
 }
 
+// llama.cpp multiplies by the factor whatever the scaling is; config.json has one for longrope, and one of another
+// meaning for YaRN.
+void GgufConfigMaker::check_attention_factor() const {
+  const double factor = real_or("rope.scaling.attn_factor", 1);
+  if (factor != 1) refuse(key_of("rope.scaling.attn_factor"), "to be 1", fmt::format("{}", factor));
+}
+
 GgufConfigMaker::Json GgufConfigMaker::scaling(double theta) const {
   if (const GgufTensor* tensor = file_.find_tensor("rope_freqs.weight");
       tensor != nullptr && family_.rope.reads_factors)
     return llama3_scaling(*tensor, theta);
   if (family_.rope.reads_longrope && file_.find_tensor("rope_factors_long.weight") != nullptr)
     return longrope_scaling();
+  check_attention_factor();
   const double* linear = find_real("rope.scale_linear");  // an older name
   const std::string* type = file_.find<std::string>(key_of("rope.scaling.type"));
   const double* factor = find_real("rope.scaling.factor");

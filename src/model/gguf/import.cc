@@ -157,6 +157,17 @@ void write_json(const fs::path& path, const Json& json, int indent, const fs::pa
   }
 }
 
+// Returns the type that most elements of matrices have; bf16 where that is none of a folder's.
+DType kept_dtype(const GgufFile& file) {
+  std::map<GgufType, int64_t> elems;
+  for (const auto& [name, tensor] : file.tensors())
+    if (tensor.shape.size() >= 2) elems[tensor.type] += tensor.elems();
+  const auto most = std::max_element(elems.begin(), elems.end(),
+                                     [](const auto& one, const auto& other) { return one.second < other.second; });
+  if (most == elems.end()) return DType::kBF16;
+  return most->first == GgufType::kF32 ? DType::kF32 : most->first == GgufType::kF16 ? DType::kF16 : DType::kBF16;
+}
+
 Json generation_config(const Json& config) {
   Json generation = {{"_from_model_config", true}};
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
@@ -198,12 +209,13 @@ void check_is_carried(const GgufFile& file, const GgufMetadata& carried) {
 ImportReport import_gguf(const fs::path& path, const fs::path& folder, const ImportOptions& options) {
   const GgufFile file(path);
   check_gguf_model(file);
+  const DType dtype = options.dtype.value_or(kept_dtype(file));
   GgufTokenizerFiles tokenizer = convert_gguf_tokenizer(file);
-  const Json config = gguf_config(file, tokenizer, options.dtype);
+  const Json config = gguf_config(file, tokenizer, dtype);
   const GgufDescription description =
       imported_gguf_description(json_text(config), fmt::format("{}: config.json", path.string()));
   check_is_carried(file, description.metadata);
-  const std::vector<Transfer> transfers = transfers_of(file, description, options.dtype);
+  const std::vector<Transfer> transfers = transfers_of(file, description, dtype);
   check_apart("--out", folder, std::array{CommandInput{"FILE.gguf", path}});
   check_replaceable("--out", folder, kCommand);
 
@@ -213,7 +225,7 @@ ImportReport import_gguf(const fs::path& path, const fs::path& folder, const Imp
   write_json(out.path() / "tokenizer_config.json", tokenizer.tokenizer_config, 2, path);
   write_json(out.path() / "tokenizer.json", tokenizer.tokenizer, -1, path);
 
-  ImportReport report{.architecture = description.model.architecture};
+  ImportReport report{.architecture = description.model.architecture, .dtype = dtype};
   std::vector<TensorSpec> specs;
   for (const Transfer& transfer : transfers) {
     specs.push_back(transfer.to);

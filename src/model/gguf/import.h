@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "io/safetensors_writer.h"
@@ -14,15 +15,16 @@
 namespace spillway {
 
 struct ImportOptions {
-  // kBF16 is the usual dtype for training and takes half the size; values of 4-bit blocks are rounded to it. kF32 is
-  // exact.
-  DType dtype = DType::kBF16;
+  // bf16, f16 or f32; none: the type that most of the file's matrices have, by elements, or bf16 where most are
+  // quantised, whose values are rounded to it. f32 is exact.
+  std::optional<DType> dtype;
   int64_t max_shard_bytes = SafetensorsFolderWriter::kDefaultShardBytes;
   std::function<void(int64_t done, int64_t total)> progress = nullptr;  // bytes of the result; may throw to end it
 };
 
 struct ImportReport {
   std::string architecture;  // as GGUF names it
+  DType dtype = DType::kBF16;
   int64_t tensors = 0, parameters = 0, bytes = 0;
 };
 

@@ -12,6 +12,8 @@
 #include "io/file.h"
 #include "io/gguf_writer.h"
 #include "io/safetensors.h"
+#include "model/gguf/export.h"
+#include "model/gguf/mixture.h"
 #include "model/gguf/tokenizer.h"
 #include "model/model.h"
 #include "model/weights.h"
@@ -44,21 +46,37 @@ std::string little_endian(T value) {
 }
 std::string gguf_text(std::string_view text) { return little_endian<uint64_t>(text.size()) + std::string(text); }
 
-// A copy of a golden GGUF file that says how its rope is stretched. The data behind stay aligned.
-fs::path stretched(const TemporaryFolder& folder, const std::string& type, float factor) {
+constexpr uint32_t kU32 = 4, kF32 = 6, kBool = 7, kText = 8;
+
+// The bytes of a key with its value.
+template <typename T>
+std::string gguf_key(std::string_view key, uint32_t type, T value) {
+  return gguf_text(key) + little_endian(type) + little_endian(value);
+}
+std::string gguf_key(std::string_view key, std::string_view value) {
+  return gguf_text(key) + little_endian(kText) + gguf_text(value);
+}
+
+// A copy of the golden qwen2.gguf with further keys. The data behind stay aligned.
+fs::path with_keys(const TemporaryFolder& folder, const std::vector<std::string>& more) {
   constexpr size_t kHeader = 24, kAlignment = 32, kFixed = 16;
-  constexpr uint32_t kU32 = 4, kF32 = 6, kText = 8;
-  std::string more = gguf_text("qwen2.rope.scaling.type") + little_endian(kText) + gguf_text(type) +
-                     gguf_text("qwen2.rope.scaling.factor") + little_endian(kF32) + little_endian(factor);
-  const size_t key = kAlignment + kAlignment - (more.size() + kFixed) % kAlignment;
-  more += gguf_text(std::string(key, 'x')) + little_endian(kU32) + little_endian(uint32_t{0});
+  std::string added;
+  for (const std::string& key : more) added += key;
+  const size_t filler = kAlignment + kAlignment - (added.size() + kFixed) % kAlignment;
+  added += gguf_key(std::string(filler, 'x'), kU32, uint32_t{0});
   std::string bytes = read_file(kImportGolden / "qwen2.gguf", 1 << 20);
   uint64_t keys = 0;
   std::memcpy(&keys, bytes.data() + 16, sizeof(keys));
-  bytes.replace(16, sizeof(keys), little_endian(keys + 3));
-  bytes.insert(kHeader, more);
-  write_file(folder.path() / "stretched.gguf", bytes);
-  return folder.path() / "stretched.gguf";
+  bytes.replace(16, sizeof(keys), little_endian(keys + more.size() + 1));
+  bytes.insert(kHeader, added);
+  write_file(folder.path() / "changed.gguf", bytes);
+  return folder.path() / "changed.gguf";
+}
+
+// One that says how its rope is stretched.
+fs::path stretched(const TemporaryFolder& folder, const std::string& type, float factor) {
+  return with_keys(folder,
+                   {gguf_key("qwen2.rope.scaling.type", type), gguf_key("qwen2.rope.scaling.factor", kF32, factor)});
 }
 
 }  // namespace
@@ -98,7 +116,7 @@ TEST_CASE("an imported folder has the settings and the weights of the original m
 
 TEST_CASE("an import in bf16 rounds each value once, and shards where asked") {
   const TemporaryFolder folder;
-  import_gguf(kImportGolden / "qwen3.gguf", folder.path() / "model", {.max_shard_bytes = 4096});
+  import_gguf(kImportGolden / "qwen3.gguf", folder.path() / "model", {.dtype = DType::kBF16, .max_shard_bytes = 4096});
   CHECK(fs::exists(folder.path() / "model" / "model.safetensors.index.json"));
   const SafetensorsFile golden(kImportGolden / "qwen3.safetensors");
   const SafetensorsFolder imported(folder.path() / "model");
@@ -230,13 +248,67 @@ TEST_CASE("a model that the folder's reader would refuse is refused by the file'
     }
     return std::string("no error");
   };
-  const std::string file = (folder.path() / "stretched.gguf").string();
+  const std::string file = (folder.path() / "changed.gguf").string();
   CHECK(error("dynamic", 4) == "[" + file +
                                    "] expected qwen2.rope.scaling.type to be none, linear or yarn, got 'dynamic'; use "
                                    "the model's original folder");
   CHECK(error("linear", 1e9F).starts_with("[" + file + ": config.json: rope_scaling.factor] expected"));
   CHECK(error("linear", 4) == "no error");
   CHECK(read_model(out)->text());
+}
+
+TEST_CASE("keys that change what a model computes, and that config.json cannot say, are refused") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::vector<std::string>& keys, const char* message) {
+    CHECK_THROWS_WITH_AS(import_gguf(with_keys(folder, keys), folder.path() / "model"), doctest::Contains(message),
+                         InputError);
+    CHECK_FALSE(fs::exists(folder.path() / "model"));
+  };
+  const std::string factor = gguf_key("qwen2.rope.scaling.attn_factor", kF32, 1.5F);
+  const std::string yarn = gguf_key("qwen2.rope.scaling.type", "yarn");
+  for (const std::vector<std::string>& keys : {std::vector{factor}, {factor, yarn}})
+    refused(keys, "expected qwen2.rope.scaling.attn_factor to be 1, got 1.5; use the model's original folder");
+  refused({gguf_key("qwen2.attention.causal", kBool, uint8_t{0})},
+          "expected qwen2.attention.causal to be true, got false");
+  refused({gguf_key("split.count", kU32, uint32_t{3})}, "got one of 3 parts; join them with");
+  import_gguf(with_keys(folder, {gguf_key("qwen2.rope.scaling.attn_factor", kF32, 1.0F),
+                                 gguf_key("qwen2.attention.causal", kBool, uint8_t{1}),
+                                 gguf_key("split.count", kU32, uint32_t{1})}),
+              folder.path() / "model");
+}
+
+TEST_CASE("a SentencePiece vocabulary without kinds of tokens and marks has llama.cpp's") {
+  const TemporaryFolder folder;
+  const auto imported = [&](const fs::path& file) {
+    fs::remove_all(folder.path() / "model");
+    import_gguf(file, folder.path() / "model");
+    return std::pair{read_json(folder.path() / "model" / "tokenizer.json"),
+                     read_json(folder.path() / "model" / "config.json")};
+  };
+  const auto [tokenizer, config] = imported(kImportGolden / "llama.gguf");
+  for (const char* key : {"bos_token_id", "eos_token_id", "unknown_token_id"}) {
+    std::string other = key;
+    other.back() = 'x';
+    CAPTURE(other);
+    const auto [left_out, its_config] = imported(altered(folder, "llama.gguf", key, other));
+    CHECK(left_out == tokenizer);
+    CHECK(its_config == config);
+  }
+  const auto [left_out, its_config] = imported(altered(folder, "llama.gguf", "token_type", "token_typx"));
+  CHECK(left_out["model"]["byte_fallback"] == true);
+  CHECK(left_out["post_processor"] == tokenizer["post_processor"]);
+}
+
+TEST_CASE("an import keeps the type of most of the file's matrices") {
+  const TemporaryFolder folder;
+  import_gguf(kImportGolden / "llama.gguf", folder.path() / "exact", {.dtype = DType::kF32});
+  for (const auto& [type, dtype] : {std::pair{"f32", DType::kF32}, {"f16", DType::kF16}, {"bf16", DType::kBF16}}) {
+    const fs::path file = folder.path() / "x.gguf";
+    fs::remove(file);
+    export_gguf(folder.path() / "exact", {}, file, {.type = &find_gguf_file_type(type)});
+    fs::remove_all(folder.path() / "back");
+    CHECK(import_gguf(file, folder.path() / "back").dtype == dtype);
+  }
 }
 
 TEST_CASE("a file of an adapter is told from a model's") {

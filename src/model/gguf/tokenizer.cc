@@ -22,11 +22,20 @@ struct Vocabulary {
   std::vector<int64_t> kinds;
 };
 
+// Returns the kinds that llama.cpp takes the tokens of a file without any for. It finds the pieces of bytes by their
+// text.
+std::vector<int64_t> usual_kinds(const std::vector<std::string>& tokens) {
+  std::vector<int64_t> kinds;
+  for (const std::string& token : tokens)
+    kinds.push_back(token.size() == 6 && token.starts_with("<0x") && token.back() == '>' ? kGgufByte : kGgufNormal);
+  return kinds;
+}
+
 Vocabulary read_vocabulary(const GgufFile& file) {
   Vocabulary vocabulary;
   vocabulary.tokens = file.get<std::vector<std::string>>("tokenizer.ggml.tokens");
   const auto* kinds = file.find<std::vector<int64_t>>("tokenizer.ggml.token_type");
-  vocabulary.kinds = kinds != nullptr ? *kinds : std::vector<int64_t>(vocabulary.tokens.size(), kGgufNormal);
+  vocabulary.kinds = kinds != nullptr ? *kinds : usual_kinds(vocabulary.tokens);
   if (vocabulary.kinds.size() != vocabulary.tokens.size()) {
     throw input_error(file.path().string(),
                       "expected a token_type for each of {} tokens, got {}; convert the model again",
@@ -245,8 +254,13 @@ GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file) {
   }
   const Vocabulary vocabulary = read_vocabulary(file);
   const auto id = [&](std::string_view key) { return token_id(file, key, vocabulary); };
-  const auto bos = id("tokenizer.ggml.bos_token_id"), eos = id("tokenizer.ggml.eos_token_id");
-  const auto unknown = id("tokenizer.ggml.unknown_token_id"), pad = id("tokenizer.ggml.padding_token_id");
+  // Those of SentencePiece, where the file does not say, as in llama.cpp.
+  const auto id_or = [&](std::string_view key, int64_t usual) -> std::optional<int64_t> {
+    const bool is_usual = kind == "llama" && !file.metadata().contains(key) && usual < std::ssize(vocabulary.tokens);
+    return is_usual ? usual : id(key);
+  };
+  const auto bos = id_or("tokenizer.ggml.bos_token_id", 1), eos = id_or("tokenizer.ggml.eos_token_id", 2);
+  const auto unknown = id_or("tokenizer.ggml.unknown_token_id", 0), pad = id("tokenizer.ggml.padding_token_id");
 
   Pipeline pipeline = kind == "gpt2" ? byte_level_pipeline(file, vocabulary)
                                      : sentencepiece_pipeline(file, vocabulary, unknown, kind == "gemma4");
@@ -283,6 +297,7 @@ GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file) {
   if (Json templates = chat_templates(file); !templates.is_null())
     files.tokenizer_config["chat_template"] = std::move(templates);
 
+  files.tokens = std::ssize(vocabulary.tokens);
   files.bos = bos;
   files.pad = pad;
   for (const auto end : {eos, id("tokenizer.ggml.eot_token_id"), id("tokenizer.ggml.eom_token_id")}) {

@@ -27,6 +27,7 @@ enum GgufTokenKind : int32_t {
 struct GgufTokenizerFiles {
   nlohmann::ordered_json tokenizer;         // tokenizer.json
   nlohmann::ordered_json tokenizer_config;  // tokenizer_config.json
+  int64_t tokens = 0;                       // of the vocabulary, without those that fill up the embedding
   // Ids for config.json and generation_config.json; generation ends at any of eos.
   std::optional<int64_t> bos, pad;
   std::vector<int64_t> eos;
