@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,11 @@ struct Completion {
   // token, and what is computed from these.
   std::vector<float> values, advantages, returns;
 
+  // Returns true if GRPO and RLOO count it as cut. In TRL 1.16 one whose last token happens to be padding has ended,
+  // too.
+  [[nodiscard]] bool is_cut(std::optional<int32_t> padding) const {
+    return is_truncated && (ids.empty() || ids.back() != padding);
+  }
   [[nodiscard]] std::string_view finish_reason() const { return is_truncated ? "length" : "stop"; }
 };
 

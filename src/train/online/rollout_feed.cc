@@ -125,11 +125,16 @@ int64_t RolloutFeed::completions_per_micro_batch() const {
   return job_.config.batches.micro_batch_size * job_.config.online->completions_per_row();
 }
 
+bool RolloutFeed::is_cut(const Completion& one) const {
+  if (job_.config.online->has_scores()) return one.is_truncated;
+  return one.is_cut(online_.tokenizer->fill_id());
+}
+
 TrainedCompletion RolloutFeed::trained(const Completion& one, size_t most_of_prompt) const {
   const std::span<const int32_t> prompt = nth(online_.training, one.row).ids;
   return {.prompt = prompt.last(std::min(prompt.size(), most_of_prompt)),
           .ids = one.ids,
-          .is_masked = job_.config.online->mask_truncated_completions && one.is_truncated,
+          .is_masked = job_.config.online->mask_truncated_completions && is_cut(one),
           .advantage = one.advantage,
           .score = one.score,
           .old_logps = one.old_logps,
@@ -253,7 +258,7 @@ void RolloutFeed::note_completions(const std::vector<Completion>& completions) {
   std::vector<int64_t> all, terminated;
   for (const Completion& one : completions) {
     all.push_back(std::ssize(one.ids));
-    if (!one.is_truncated) terminated.push_back(std::ssize(one.ids));
+    if (!is_cut(one)) terminated.push_back(std::ssize(one.ids));
   }
   const Lengths of_all = lengths_of(all), of_terminated = lengths_of(terminated);
   note("completions/mean_length", of_all.mean);

@@ -70,6 +70,8 @@ class RolloutFeed final : public StepFeed {
   void note(std::string key, double value);
   void note_share(std::string key, double share);
   void note_completions(const std::vector<Completion>& completions);
+  // Returns true if a completion counts as cut by its length, by the rule of the objective's trainer in TRL.
+  [[nodiscard]] bool is_cut(const Completion& one) const;
   [[nodiscard]] TrainedCompletion trained(const Completion& completion, size_t most_of_prompt) const;
   [[nodiscard]] const std::vector<double>& weights() const { return job_.config.rewards->weights; }
 
