@@ -70,3 +70,17 @@ TEST_CASE("ignored keys are listed in one line, with what is done instead") {
         "tf32, liger_rope (it concerns kernels of other trainers; here the result is the same)");
   CHECK(ignored_line(load()).empty());
 }
+
+TEST_CASE("keys of rows without a type are ignored by name where all rows have one") {
+  const std::string untyped = "{path: a.jsonl}", typed = "{path: b.jsonl, type: alpaca}";
+  const std::string keys = "completion_only_loss: false\nassistant_only_loss: true\ndataset_text_field: body\n";
+  const auto ignored = [&](const std::string& datasets) {
+    return check_config("base_model: m\noutput_dir: o\nlearning_rate: 1e-3\nmax_steps: 1\n" + datasets + keys, "c.yml",
+                        {}, ConfigUse::kTrain)
+        .ignored;
+  };
+  CHECK(ignored("datasets: [" + typed + "]\n") ==
+        std::vector<std::string>{"completion_only_loss", "assistant_only_loss", "dataset_text_field"});
+  CHECK(ignored("datasets: [" + typed + ", " + untyped + "]\n").empty());
+  CHECK(ignored("datasets: [" + typed + "]\ntest_datasets: [" + untyped + "]\n").empty());
+}

@@ -70,6 +70,12 @@ struct Resolution {
 [[nodiscard]] bool is_policy_loss(std::string_view name);
 // None where nothing generates completions. REQUIRES of kRewards: nothing; it throws without functions.
 [[nodiscard]] std::optional<rewards::RewardSettings> resolve_rewards(const Resolution& r, ConfigUse use);
+// Returns the template that a name and a text of one's own choose. `key` is what the verdict is on, `where` its place
+// in messages.
+[[nodiscard]] std::string resolve_template(const Resolution& r, std::string_view key, std::string_view where,
+                                           const std::string& said, const std::string& jinja);
+// Returns the options of rows. REQUIRES: `data` has its datasets.
+[[nodiscard]] data::RowOptions resolve_rows(const Resolution& r, const data::DataSettings& data);
 // Everything but `batches` and `evaluation_batches`.
 [[nodiscard]] data::DataSettings resolve_data(const Resolution& r);
 [[nodiscard]] RankSettings resolve_ranks(const Resolution& r);

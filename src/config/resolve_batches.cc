@@ -206,9 +206,11 @@ BatchSettings resolve_batches(const Resolution& r, const RankSettings& ranks, co
                     "has, {}: the memory of a step is that of so many",
                     data.eval_sequence_len, batches.micro_batch_size * batches.sequence_len));
   if (keys.eval_batch_size.value_or(0) > keys.micro_batch_size) {
-    r.note(
-        fmt::format("eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step",
-                    *keys.eval_batch_size, keys.micro_batch_size));
+    r.note(fmt::format(
+        "eval_batch_size: {} is {}, as micro_batch_size: an evaluation has the memory of a training step{}",
+        *keys.eval_batch_size, keys.micro_batch_size,
+        keys.dataloader_drop_last ? "; dataloader_drop_last leaves out the rows behind the last batch of so many"
+                                  : ""));
   }
   if (has_preferences(keys) || is_online(keys)) check_unpacked(r);
   r.exclude("sample_packing", keys.sample_packing, "packing", keys.packing);

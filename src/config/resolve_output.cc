@@ -124,6 +124,11 @@ BestSettings resolve_best(const Resolution& r, const OutputSettings& output, boo
   constexpr std::string_view kPrefix = "eval_";
   if (best.metric.starts_with(kPrefix)) best.metric.erase(0, kPrefix.size());
   best.greater_is_better = keys.greater_is_better.value_or(!best.metric.ends_with("loss"));
+  if (best.metric.ends_with("perplexity") && !keys.greater_is_better)
+    r.note(
+        fmt::format("warning: metric_for_best_model: {}: the highest one counts as the best, as in transformers; set "
+                    "greater_is_better: false",
+                    keys.metric_for_best_model));
   if (keys.early_stopping_patience.value_or(0) > 0) best.patience = keys.early_stopping_patience;
   // In axolotl, too, a run that stops early ends with the best weights.
   best.is_loaded = keys.load_best_model_at_end.value_or(best.patience.has_value());

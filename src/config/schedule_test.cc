@@ -162,6 +162,11 @@ TEST_CASE("the best evaluation has transformers' defaults") {
   CHECK(best("metric_for_best_model: mean_token_accuracy\n").greater_is_better);
   CHECK_FALSE(best("metric_for_best_model: eval_nll_loss\n").greater_is_better);
   CHECK(best("metric_for_best_model: loss\ngreater_is_better: true\n").greater_is_better);
+  const std::string perplexity =
+      "val_set_size: 0.1\neval_steps: 5\nsave_steps: 10\nmetric_for_best_model: eval_perplexity\n";
+  REQUIRE(load(perplexity).notes.size() == 1);
+  CHECK(load(perplexity).notes[0].find("the highest one counts as the best") != std::string::npos);
+  CHECK(load(perplexity + "greater_is_better: false\n").notes.empty());
   const BestSettings patient = best("early_stopping_patience: 3\n");
   CHECK(patient.patience == 3);
   CHECK(patient.is_loaded);
