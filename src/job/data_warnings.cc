@@ -26,6 +26,9 @@ std::string remedy_of(const data::DatasetSummary::Dropped& dropped, const data::
     return fmt::format("{} are longer than {} tokens; raise {}{}", dropped.too_long, options.sequence_len, length,
                        is_axolotls ? ", or cut them with excess_length_strategy: truncate" : "");
   }
+  if (most == dropped.no_targets && options.objective == data::Objective::kSteps && options.max_completion_length > 0)
+    return fmt::format("{} have no token to learn; raise max_completion_length if the first step fills it",
+                       dropped.no_targets);
   if (most == dropped.no_targets) {
     return fmt::format(
         "{} have no token to learn; raise {} if prompts fill it, and see that roles and fields are named "
@@ -51,8 +54,10 @@ std::string limits_of_sides(const data::RowOptions& options) {
 std::string truncation_warning(const data::DatasetSummary& summary, const data::RowOptions& options) {
   const std::string_view length = options.length_rules == data::LengthRules::kAxolotl ? "sequence_len" : "max_length";
   const int64_t enough = summary.lengths.length_for(kMaxTruncated);
-  // If hardly any row exceeds the row limit, the limit of prompts or of completions has truncated them.
-  if (const std::string sides = limits_of_sides(options); enough == 0 && !sides.empty()) {
+  // If hardly any row exceeds the row limit, the limit of prompts or of completions has truncated them. Rows of steps
+  // are cut by these before they are measured.
+  const bool is_in_limit = enough == 0 || options.objective == data::Objective::kSteps;
+  if (const std::string sides = limits_of_sides(options); is_in_limit && !sides.empty()) {
     return fmt::format(
         "{} of {} rows are truncated by {}, which loses {} of {} tokens; raise these limits, or leave long rows out of "
         "the data",

@@ -106,6 +106,8 @@ TEST_CASE("where the limits of prompts and completions cut rows, the warning nam
   CHECK(has(warning(), "truncated by max_prompt_length: 3 and max_completion_length: 2,"));
   for (int i = 0; i < 20; ++i) read.summary.lengths.add(100);
   CHECK(has(warning(), "truncated to 64 tokens"));
+  options.objective = data::Objective::kSteps;
+  CHECK(has(warning(), "truncated by max_prompt_length: 3 and max_completion_length: 2,"));
 }
 
 TEST_CASE("preferences whose prompts are all empty, or whose answers are the same, are warnings") {

@@ -23,6 +23,10 @@ void check_layers(const ParameterTable& parameters, const LoraOptions& lora) {
   for (const Parameter& p : parameters) {
     if (const auto layer = layer_of(p.module, lora.layers_pattern)) there.insert(*layer);
   }
+  if (there.empty() && !lora.layers_to_transform.empty() && !lora.layers_pattern.empty())
+    throw input_error("peft_layers_pattern",
+                      "expected the name before the numbers of the model's layers, such as layers, got {}; correct it",
+                      fmt::join(lora.layers_pattern, ", "));
   for (const int64_t layer : lora.layers_to_transform) {
     if (there.contains(layer)) continue;
     throw input_error("peft_layers_to_transform",

@@ -38,6 +38,19 @@ TEST_CASE("beside lora_target_linear what lora_target_modules names is one of al
                        doctest::Contains("[lora_target_modules] expected a pattern that matches layers"), InputError);
 }
 
+TEST_CASE("layers to adapt that the model does not have are named by the key that is wrong") {
+  config::AdapterSettings adapter = all_linear({});
+  adapter.layers_to_transform = {0, 7};
+  CHECK_THROWS_WITH_AS((void)targets_of(adapter),
+                       doctest::Contains("[peft_layers_to_transform] expected layers of the model, 2 of them, got 7"),
+                       InputError);
+  adapter.layers_pattern = {"blocks", "h"};
+  CHECK_THROWS_WITH_AS((void)targets_of(adapter),
+                       doctest::Contains("[peft_layers_pattern] expected the name before the numbers of the model's "
+                                         "layers, such as layers, got blocks, h"),
+                       InputError);
+}
+
 TEST_CASE("names of Llama's layers that a model lacks are left out with a warning, if others are there") {
   const auto options_of = [](const char* name, std::vector<std::string> names, std::vector<std::string>& notes) {
     ModelPtr model = read_model(std::string(SPILLWAY_SOURCE_DIR "/tests/golden/models/") + name);
