@@ -24,7 +24,11 @@ class GuardedBuffer {
 
   [[nodiscard]] std::byte* data() { return storage_.data() + offset_; }
   [[nodiscard]] const std::byte* data() const { return storage_.data() + offset_; }
-  [[nodiscard]] std::vector<std::byte> content() const { return {data(), data() + bytes_}; }
+  // Returns a copy, as numbers: the library compares these by memcmp, and elements of std::byte one by one.
+  [[nodiscard]] std::vector<uint8_t> content() const {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(data());
+    return {bytes, bytes + bytes_};
+  }
   [[nodiscard]] bool guards_hold() const {
     const auto is_guard = [](std::byte b) { return b == kGuard; };
     return std::all_of(storage_.data(), data(), is_guard) &&

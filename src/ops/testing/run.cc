@@ -98,15 +98,15 @@ struct Run::Buffers {
     CHECK(cost_of(graph, id).bytes > 0);
     const std::vector<int> takers = options.in_place ? places_taken(op) : std::vector<int>(op.inputs.size(), -1);
     std::vector<TensorView> inputs, outputs;
-    std::vector<std::vector<std::byte>> before;
+    std::vector<std::vector<uint8_t>> before;
     for (const ValueId v : op.outputs) outputs.push_back(view(v));
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       const ValueId v = op.inputs[i];
       inputs.push_back(v == kNone ? TensorView{} : view(v));
-      before.push_back(v == kNone ? std::vector<std::byte>{} : nth(values, v).content());
+      before.push_back(v == kNone ? std::vector<uint8_t>{} : nth(values, v).content());
       if (takers[i] < 0) continue;
       inputs[i].data = nth(outputs, takers[i]).data;
-      std::copy(before[i].begin(), before[i].end(), static_cast<std::byte*>(inputs[i].data));
+      std::copy(before[i].begin(), before[i].end(), inputs[i].as<uint8_t>());
     }
     GuardedBuffer workspace(tested_device().workspace_bytes(graph, id, options.threads));
     tested_device().run(*op.def,
