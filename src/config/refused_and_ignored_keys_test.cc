@@ -1,4 +1,4 @@
-// Of keys that have no effect here: those not yet supported, those that other trainers have dropped, those that do
+// Tests of keys without an effect: those not yet supported, those that other trainers have dropped, those that do
 // nothing in a job.
 #include <doctest/doctest.h>
 

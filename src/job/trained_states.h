@@ -1,5 +1,5 @@
-// What lives beside the trained weights of a training graph: optimizer states, masters, averages and sums of gradients,
-// of which ranks may have parts.
+// The values that live beside the trained weights of a training graph: optimizer states, masters, averages and sums of
+// gradients. Ranks may have parts of them.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,8 @@ struct WeightGroups {
   std::set<std::string, std::less<>> undecayed;
 };
 
-// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the learning rate of A, and everything but biases
-// decays.
+// As PEFT's create_loraplus_optimizer: B and vectors have `ratio` times the learning rate of A, and everything but
+// biases decays.
 [[nodiscard]] WeightGroups loraplus_groups(const ParameterTable& parameters, double ratio);
 // As axolotl's apply_loraplus_lr_groups: B has `ratio` times the rate that it would have had.
 void raise_rates_of_b(const ParameterTable& parameters, double ratio, RateRatios& ratios);

@@ -254,7 +254,7 @@ GgufTokenizerFiles convert_gguf_tokenizer(const GgufFile& file) {
   }
   const Vocabulary vocabulary = read_vocabulary(file);
   const auto id = [&](std::string_view key) { return token_id(file, key, vocabulary); };
-  // Those of SentencePiece, where the file does not say, as in llama.cpp.
+  // A SentencePiece vocabulary has llama.cpp's ids where the file does not say.
   const auto id_or = [&](std::string_view key, int64_t usual) -> std::optional<int64_t> {
     const bool is_usual = kind == "llama" && !file.metadata().contains(key) && usual < std::ssize(vocabulary.tokens);
     return is_usual ? usual : id(key);

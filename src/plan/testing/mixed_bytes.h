@@ -1,4 +1,4 @@
-// What the operations of random graphs read and write: bytes that follow from hashes.
+// The bytes that operations of random graphs read and write: they follow from hashes.
 #pragma once
 
 #include <cstddef>
