@@ -187,7 +187,7 @@ TEST_CASE("a home of experts is refused for a dense model") {
   CHECK(error_of_job(dense, "expert_offload: none\n").empty());
 }
 
-TEST_CASE("with experts joined a schedule gives each lane the same work") {
+TEST_CASE("with experts joined a schedule gives each lane the same work, and nearly the same where experts train") {
   const MixtureFolder folder;
   for (const std::string more : {"", "gradient_accumulation_steps: 2\n"}) {
     for (const std::string_view trained : {kFrozen, std::string_view()}) {
@@ -195,6 +195,8 @@ TEST_CASE("with experts joined a schedule gives each lane the same work") {
       CAPTURE(trained);
       const TwoBuilders builders(folder.job("expert_offload: auto\n" + more + std::string(trained)));
       REQUIRE(builders.joined.left_out() > 0);
+      // Uses are one stay if few operations lie between them, and of updates that are joined there are fewer.
+      const double tolerance = trained.empty() ? 0.03 : 1e-9;
       RandomStream random(1, 0);
       for (int trial = 0; trial < 8; ++trial) {
         const Choices choices = random_choices(builders.training.graph, random);
@@ -204,7 +206,7 @@ TEST_CASE("with experts joined a schedule gives each lane the same work") {
         const LaneWork expected = builders.apart.work_of(apart.schedule);
         for (size_t section = 0; section < expected.size(); ++section)
           for (size_t lane = 0; lane < kLanes; ++lane)
-            CHECK(work[section][lane] == doctest::Approx(expected[section][lane]));
+            CHECK(work[section][lane] == doctest::Approx(expected[section][lane]).epsilon(tolerance));
         for (const Tier tier : {Tier::kHost, Tier::kDisk})
           CHECK(nth(joined.peaks, tier).bytes == doctest::Approx(nth(apart.peaks, tier).bytes).epsilon(0.02));
       }
