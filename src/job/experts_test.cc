@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/random.h"
 #include "base/temporary_folder.h"
 #include "config/load.h"
 #include "io/file.h"
 #include "job/planned_job.h"
 #include "job/suggested_changes.h"
 #include "plan/expert_slots.h"
+#include "plan/search.h"
 #include "plan/shown_homes.h"
+#include "plan/testing/random_plan.h"
 #include "tests/support/tiered_machine.h"
 #include "tests/support/tiny_training.h"
 
@@ -58,6 +61,26 @@ constexpr std::string_view kFrozen = "adapter: lora\nlora_r: 4\nlora_target_modu
 Plan plan_in(const MixtureFolder& folder, const std::string& lines) {
   return train::plan_job(folder.job(lines), tiered_machine()).plan;
 }
+
+// The training graph of a job, and builders of its plans, with all experts apart and with neighbours joined.
+struct TwoBuilders {
+  explicit TwoBuilders(const train::Job& job)
+      : training(train::build_training_graph(*job.model, job.graph)),
+        apart(training.graph, tiered_machine(), {}),
+        joined(training.graph, tiered_machine(), {}, 1) {}
+
+  // Returns the plan that a search finds, made with all experts apart.
+  [[nodiscard]] Plan plan_within(const PlanBuilder& builder, const Budget& budget) const {
+    KnownPlans known;
+    PlanCandidates candidates(builder, 1, known);
+    Plan plan = apart.build(search_plan(candidates, budget, {}).choices);
+    compare_with(plan, budget);
+    return plan;
+  }
+
+  train::TrainingGraph training;
+  PlanBuilder apart, joined;
+};
 
 std::string error_of_job(const std::filesystem::path& model, std::string_view lines) {
   try {
@@ -162,4 +185,49 @@ TEST_CASE("a home of experts is refused for a dense model") {
         fmt::format("[expert_offload] expected a mixture of experts, got '{}', whose layers are dense; remove it",
                     dense.string()));
   CHECK(error_of_job(dense, "expert_offload: none\n").empty());
+}
+
+TEST_CASE("with experts joined a schedule gives each lane the same work, and nearly the same where experts train") {
+  const MixtureFolder folder;
+  for (const std::string more : {"", "gradient_accumulation_steps: 2\n"}) {
+    for (const std::string_view trained : {kFrozen, std::string_view()}) {
+      CAPTURE(more);
+      CAPTURE(trained);
+      const TwoBuilders builders(folder.job("expert_offload: auto\n" + more + std::string(trained)));
+      REQUIRE(builders.joined.left_out() > 0);
+      // Uses are one stay if few operations lie between them, and of updates that are joined there are fewer.
+      const double tolerance = trained.empty() ? 0.03 : 1e-9;
+      RandomStream random(1, 0);
+      for (int trial = 0; trial < 8; ++trial) {
+        const Choices choices = random_choices(builders.training.graph, random);
+        const Plan apart = builders.apart.schedule(choices), joined = builders.joined.schedule(choices);
+        CHECK(joined.schedule.steps.size() < apart.schedule.steps.size());
+        const LaneWork work = builders.joined.work_of(joined.schedule);
+        const LaneWork expected = builders.apart.work_of(apart.schedule);
+        for (size_t section = 0; section < expected.size(); ++section)
+          for (size_t lane = 0; lane < kLanes; ++lane)
+            CHECK(work[section][lane] == doctest::Approx(expected[section][lane]).epsilon(tolerance));
+        for (const Tier tier : {Tier::kHost, Tier::kDisk})
+          CHECK(nth(joined.peaks, tier).bytes == doctest::Approx(nth(apart.peaks, tier).bytes).epsilon(0.02));
+      }
+    }
+  }
+}
+
+TEST_CASE("a search with experts joined finds plans that fit and are as fast as those it finds with all apart") {
+  const MixtureFolder folder;
+  for (const std::string_view trained : {kFrozen, std::string_view()}) {
+    const TwoBuilders builders(folder.job("expert_offload: auto\n" + std::string(trained)));
+    const Choices kept = uniform_choices(builders.training.graph, ActivationPolicy::kKeep);
+    const int64_t most = builders.apart.build(kept).peaks[0].bytes;
+    for (const int64_t eighths : {7, 6, 5, 4, 3}) {
+      CAPTURE(trained);
+      CAPTURE(eighths);
+      const Budget budget{.device = most * eighths / 8, .host = 2 * most, .disk = 0};
+      const Plan apart = builders.plan_within(builders.apart, budget);
+      const Plan joined = builders.plan_within(builders.joined, budget);
+      CHECK(joined.fits == apart.fits);
+      if (apart.fits) CHECK(joined.simulation.step_seconds(1) <= 1.02 * apart.simulation.step_seconds(1));
+    }
+  }
 }

@@ -61,10 +61,15 @@ CostModel::CostModel(const Graph& graph, const Machine& machine) : machine_(mach
   }
 }
 
-double CostModel::transfer_seconds(Lane lane, int64_t bytes) const {
+void CostModel::join(OpId op, OpId other) {
+  nth(compute_seconds_, op) += nth(compute_seconds_, other);
+  nth(host_seconds_, op) += nth(host_seconds_, other);
+}
+
+double CostModel::transfer_seconds(Lane lane, int64_t bytes, int64_t count) const {
   const double rate = nth(machine_.link_bytes_per_second, lane);
   if (rate <= 0) return std::numeric_limits<double>::infinity();
-  return machine_.operation_seconds + static_cast<double>(bytes) / rate;
+  return static_cast<double>(count) * machine_.operation_seconds + static_cast<double>(bytes) / rate;
 }
 
 }  // namespace spillway

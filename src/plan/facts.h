@@ -24,6 +24,7 @@ struct ValueFacts {
   // block that reads it. kNone for every other value.
   BlockId saved_block = kNone;
   SavedGroup saved_group = SavedGroup::kElementwise;
+  int32_t parts = 1;  // the number of values that it stands for; 0 for one that another stands for (plan/bundles.h)
   ValueKind kind = ValueKind::kActivation;
   bool persistent = false;  // it or its storage
 
@@ -40,6 +41,7 @@ struct OpFacts {
   ValueId table = kNone;    // the value from which it reads only rows
   ValueId expert = kNone;   // the first value of kExpertPart that it reads
   double guard_chance = 1;  // that it reads the first of its inputs with a condition (OpDef::guard), if it has any
+  int32_t parts = 1;        // as those of a value
   bool collective = false;  // all ranks execute it together
 };
 

@@ -48,9 +48,9 @@ class LoadGuards {
       if (!stay.loads) continue;
       const LoadGuard guard = guard_of_load(stay);
       const Lane lane = lane_between(nth(placement_.homes, stay.storage), stay.tier);
-      const int64_t bytes = facts_.value(stay.storage).bytes;
-      nth(all, lane) += costs_.transfer_seconds(lane, bytes);
-      nth(expected, lane) += costs_.transfer_seconds(lane, expected_bytes(bytes, guard.chance));
+      const ValueFacts& value = facts_.value(stay.storage);
+      nth(all, lane) += costs_.transfer_seconds(lane, value.bytes, value.parts);
+      nth(expected, lane) += costs_.transfer_seconds(lane, expected_bytes(value.bytes, guard.chance), value.parts);
       guards.push_back(guard);
     }
     const double loading = *std::max_element(all.begin(), all.end());
@@ -80,9 +80,10 @@ class LoadGuards {
     if (stay.first != stay.last || stay.stores || facts_.op(reader.op).guard_chance > kMaxChance) return {};
     const std::span<const Instance> inputs = sequence_.inputs(reader);
     const auto is_loaded = [&](Instance input) { return input == original(stay.loaded); };
-    const auto found = std::find_if(inputs.begin(), inputs.end(), is_loaded);
     if (std::count_if(inputs.begin(), inputs.end(), is_loaded) != 1) return {};
-    const std::optional<Guard> guard = guard_of(graph_, reader.op, static_cast<int>(found - inputs.begin()));
+    const std::vector<ValueId>& all = graph_.op(reader.op).inputs;  // `inputs` has less behind the first bundle
+    const auto found = std::find(all.begin(), all.end(), stay.loaded);
+    const std::optional<Guard> guard = guard_of(graph_, reader.op, static_cast<int>(found - all.begin()));
     if (!guard) return {};
     const Instance offsets = nth(inputs, guard->offsets);
     if (nth(made_by_, offsets) == kNone || nth(transfers_.moves, value_of(offsets)) != 0) return {};

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
+#include "base/error.h"
 #include "base/index.h"
 #include "base/math.h"
 #include "graph/experts.h"
 #include "graph/operation.h"
+#include "plan/bundles.h"
 #include "plan/emit.h"
 #include "plan/offsets.h"
 #include "plan/waits.h"
@@ -88,7 +91,7 @@ void compare_with(Plan& plan, const Budget& budget) {
   }
 }
 
-PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files)
+PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files, int64_t least_left_out)
     : graph_(graph), own_files_(std::move(own_files)), costs_(graph, machine), facts_(facts_of(graph)) {
   for (OpId id = 0; id < static_cast<OpId>(graph.ops.size()); ++id) {
     int64_t workspace = workspace_of(graph, id, machine.threads, machine.device);
@@ -98,9 +101,16 @@ PlanBuilder::PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles ow
   scheduling_work_ = std::ssize(graph.ops);
   for (ValueId id = 0; id < std::ssize(graph.values); ++id)
     scheduling_work_ += graph.is_persistent(id) && is_of_expert(graph, id) ? 1 : 0;
+  if (least_left_out == kAllApart) return;
+  JoinedFacts joined = join_experts(graph, own_files_, facts_);
+  if (joined.left_out < least_left_out) return;
+  facts_ = std::move(joined.facts);
+  left_out_ = joined.left_out;
+  for (const auto& [op, other] : joined.joined_ops) costs_.join(op, other);
 }
 
 Plan PlanBuilder::build(const Choices& choices, PackEffort effort) const {
+  SPILLWAY_CHECK(left_out_ == 0, "a program without {} values and operations", left_out_);
   Plan plan = schedule(choices);
   place(plan, effort);
   predict(plan);
@@ -152,7 +162,8 @@ int64_t PlanBuilder::moved_bytes(const Schedule& schedule, const Step& step) con
 
 double PlanBuilder::seconds_of(const Schedule& schedule, const Step& step) const {
   if (step.op != kNone) return costs_.operation_seconds(step.op, step.lane);
-  return costs_.transfer_seconds(step.lane, moved_bytes(schedule, step));
+  const ValueId storage = facts_.value(step.moved).storage;
+  return costs_.transfer_seconds(step.lane, moved_bytes(schedule, step), facts_.value(storage).parts);
 }
 
 LaneWork PlanBuilder::work_of(const Schedule& schedule) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "plan/offsets.h"
@@ -26,9 +27,13 @@ constexpr int64_t kManyOperations = 30'000;
 
 class PlanBuilder {
  public:
-  // Computes once what every plan of the graph needs. Borrows the graph.
-  PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files);
+  static constexpr int64_t kAllApart = std::numeric_limits<int64_t>::max();
 
+  // Computes once what every plan of the graph needs. Borrows the graph. Joins neighbouring experts (plan/bundles.h) if
+  // that leaves out at least `least_left_out` values and operations: such a builder is for searches.
+  PlanBuilder(const Graph& graph, const Machine& machine, OwnFiles own_files, int64_t least_left_out = kAllApart);
+
+  // REQUIRES: nothing is left out.
   [[nodiscard]] Plan build(const Choices& choices, PackEffort effort = PackEffort::kThorough) const;
   // Build a plan in steps, without the program: schedule() gives the live bytes and a lower bound of each lane's busy
   // time, place() the offsets and arenas, and predict() its time. Before place(), predict() gives the time that it
@@ -45,6 +50,8 @@ class PlanBuilder {
   // Returns what scheduling takes time with: the operations, and the persistent values of experts that come for one
   // use, as each moves by itself.
   [[nodiscard]] int64_t scheduling_work() const { return scheduling_work_; }
+  // Returns the number of values and operations that are left out, since others stand for them.
+  [[nodiscard]] int64_t left_out() const { return left_out_; }
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const CostModel& costs() const { return costs_; }
 
@@ -57,7 +64,7 @@ class PlanBuilder {
   OwnFiles own_files_;
   CostModel costs_;
   GraphFacts facts_;
-  int64_t scheduling_work_ = 0;
+  int64_t scheduling_work_ = 0, left_out_ = 0;
 };
 
 }  // namespace spillway

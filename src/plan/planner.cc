@@ -13,6 +13,7 @@
 #include "base/sizes.h"
 #include "graph/builder.h"
 #include "plan/plan_builder.h"
+#include "plan/plan_builders.h"
 #include "plan/plan_search.h"
 #include "plan/run_all.h"
 
@@ -214,25 +215,28 @@ Plan make_plan_of_variant(const Graph& first, const Choices& choices, const Grap
 
 Plan make_plan(const Graph& graph, const Machine& machine, const Budget& budget, const Policy& policy,
                int64_t accumulation, std::vector<FrontierPoint>* frontier, int threads) {
-  const PlanBuilder builder(graph, machine, policy.own_files);
-  KnownPlans known;
-  FrontierSearch coarse_plans(builder, accumulation, known, budget, policy);
-  PlanCandidates candidates(builder, accumulation, known);
-  constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
-  const auto run_coarse_searches = [&](const std::function<void()>& beside) {
-    coarse_plans.run(frontier ? kAnything : budget.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
-                     beside);
+  const PlanBuilders builders(graph, machine, policy.own_files);
+  const auto search_with = [&](const PlanBuilder& builder, const Budget& room) {
+    KnownPlans known;
+    FrontierSearch coarse_plans(builder, accumulation, known, room, policy);
+    PlanCandidates candidates(builder, accumulation, known);
+    constexpr int64_t kAnything = std::numeric_limits<int64_t>::max();
+    const auto run_coarse_searches = [&](const std::function<void()>& beside) {
+      coarse_plans.run(frontier ? kAnything : room.device.value_or(kAnything), threads > 0 ? threads : available_cpus(),
+                       beside);
+    };
+    PlanSearch search(candidates, room, policy, SearchEffort::kFull);
+    if (!search.begin()) {
+      run_coarse_searches([&] { search.climb(); });
+    } else if (frontier) {
+      run_coarse_searches([] {});
+    }
+    const Found found = search.finish(coarse_plans.choices());
+    if (frontier) *frontier = coarse_plans.points();
+    return found;
   };
-  PlanSearch search(candidates, budget, policy, SearchEffort::kFull);
-  if (!search.begin()) {
-    run_coarse_searches([&] { search.climb(); });
-  } else if (frontier) {
-    run_coarse_searches([] {});
-  }
-  const Found found = search.finish(coarse_plans.choices());
-  Plan plan = builder.build(found.choices, found.effort);
-  compare_with(plan, budget);
-  if (frontier) *frontier = without_beaten(coarse_plans.points(), plan, accumulation);
+  Plan plan = builders.plan_of(search_with, budget);
+  if (frontier) *frontier = without_beaten(std::move(*frontier), plan, accumulation);
   return plan;
 }
 

@@ -120,7 +120,7 @@ class BufferAssigner {
     // Batch values come last: other graphs of the job have the same persistent values, and batch values of their own.
     for (const bool persistent : {true, false}) {
       for (ValueId id = 0; id < static_cast<ValueId>(graph_.values.size()); ++id) {
-        if (facts(id).given() && facts(id).persistent == persistent) place_fixed(id);
+        if (facts(id).given() && facts(id).persistent == persistent && facts(id).parts > 0) place_fixed(id);
       }
     }
   }

@@ -117,6 +117,7 @@ class Sequencer {
   [[nodiscard]] std::vector<OpId> order() const {
     std::vector<OpId> result(graph_.ops.size());
     std::iota(result.begin(), result.end(), 0);
+    std::erase_if(result, [&](OpId id) { return facts_.op(id).parts == 0; });
     const auto is_on_host = [&](OpId id) { return nth(sites_, id) == Tier::kHost; };
     for (auto begin = result.begin(); begin != result.end();) {
       const SectionId section = facts_.op(*begin).section;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plan/candidates.h"
+#include "plan/plan_builders.h"
 #include "plan/planner.h"
 #include "plan/search.h"
 
@@ -41,7 +42,7 @@ class SeriesPlanner {
 
  private:
   Policy policy_;
-  PlanBuilder builder_;
+  PlanBuilders builders_;
   int64_t accumulation_;
   KnownPlans known_;
   std::vector<Choices> found_;  // from which searches start: also of plans that fit their budgets

@@ -59,6 +59,9 @@ class TransferPlanner {
     return nth(graph_.sections, section_of(i)).repeats == Repeats::kStep;
   }
   [[nodiscard]] int64_t bytes_of(const Stay& stay) const { return facts(stay.storage).bytes; }
+  [[nodiscard]] double seconds_of(const Stay& stay, Lane lane) const {
+    return costs_.transfer_seconds(lane, bytes_of(stay), facts(stay.storage).parts);
+  }
 
   // Visits the operands that have a home: recomputed instances are made where they are read.
   template <typename Visit>
@@ -199,19 +202,23 @@ class TransferPlanner {
   // operations differ little: there the mean is enough.
   // REQUIRES: in the order of `at`.
   [[nodiscard]] int64_t window_bytes(const std::vector<Stay*>& stays, int32_t Stay::*at) const {
-    int64_t executions = 0, sum = 0, of_visit = 0, most_of_visit = 0;
+    int64_t executions = 0, operations = 0, sum = 0, of_visit = 0, most_of_visit = 0;
     int32_t last = -1;
     for (const Stay* stay : stays) {
       const int32_t before = std::exchange(last, stay->*at);
-      if (before != last) ++executions;
+      if (before != last) {
+        ++executions;
+        operations += facts_.op(execution(last).op).parts;
+      }
       if (before < 0 || !same_visit(before, last) || is_update(last)) of_visit = 0;
       sum += bytes_of(*stay);
       most_of_visit = std::max(most_of_visit, of_visit += bytes_of(*stay));
     }
     if (executions == 0) return 0;
-    const int64_t mean = sum / executions;
-    if (overlap_ == Overlap::kBlock) return std::max(8 * mean, most_of_visit);
-    return overlap_ == Overlap::kWide ? 8 * mean : 2 * mean;
+    // A window of two executions lets one run ahead where they stand for several operations each.
+    const int64_t mean = sum / operations, least = 2 * (sum / executions);
+    if (overlap_ == Overlap::kBlock) return std::max({8 * mean, least, most_of_visit});
+    return std::max(overlap_ == Overlap::kWide ? 8 * mean : 2 * mean, least);
   }
 
   // Finds when each collective should have ended, if it begins when its lane is free; in a section at the latest when
@@ -287,9 +294,9 @@ class TransferPlanner {
     const int32_t begin = sequence_.bounds[section], end = sequence_.bounds[section + 1];
     double next = start(end);
     for (auto stay = loads.rbegin(); stay != loads.rend(); ++stay) {
-      const double seconds = costs_.transfer_seconds(lane, bytes_of(**stay));
+      const double seconds = seconds_of(**stay, lane);
       next = std::min(next, start((*stay)->first)) - seconds;
-      const double lead = lead_seconds(seconds) + costs_.latency_seconds(lane);
+      const double lead = lead_seconds(seconds / facts((*stay)->storage).parts) + costs_.latency_seconds(lane);
       (*stay)->load_before = is_synchronous(**stay) ? (*stay)->first : running_at(next - lead, begin, (*stay)->first);
     }
     limit_loads(loads);
@@ -322,7 +329,7 @@ class TransferPlanner {
     for (size_t i = 0; i < stores.size(); ++i) {
       Stay* stay = stores[i];
       const double made = start(stay->store_after + 1);
-      free = std::max(free, made) + costs_.transfer_seconds(lane, bytes_of(*stay));
+      free = std::max(free, made) + seconds_of(*stay, lane);
       const auto after = std::upper_bound(starts_.begin() + stay->store_after + 1, starts_.begin() + end,
                                           free + costs_.latency_seconds(lane));
       stay->stored_by = is_synchronous(*stay) ? stay->store_after + 1 : static_cast<int32_t>(after - starts_.begin());
