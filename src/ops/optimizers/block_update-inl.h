@@ -29,28 +29,59 @@ struct alignas(64) BlockFloats {
   float at[kStateBlock + kMaxLanes];
 };
 
-// True where a vector has eight lanes: two hold the 16 values of a map, which are looked up in registers then.
-constexpr bool kMapsInRegisters = HWY_MAX_BYTES == 32;
+// True where one or two vectors hold the 16 values of a map, which are looked up in registers then.
+constexpr bool kMapsInRegisters = HWY_MAX_BYTES == 32 || HWY_MAX_BYTES == 64;
 
-#if HWY_MAX_BYTES == 32
-// Returns entry `index` of eight.
+#if HWY_MAX_BYTES == 32 || HWY_MAX_BYTES == 64
+// Returns entry `index` of as many as there are lanes; of larger numbers the lowest bits count.
 HWY_INLINE Vector look_up(Vector table, WordVector index) {
-  const WordVector entry = hn::And(index, hn::Set(Words(), 7));
+  const WordVector entry = hn::And(index, hn::Set(Words(), static_cast<uint32_t>(lanes() - 1)));
   return hn::TableLookupLanes(table, hn::IndicesFromVec(Floats(), hn::BitCast(SignedWords(), entry)));
+}
+
+// The values of a map of 16.
+#if HWY_MAX_BYTES == 32
+class Map16 {
+ public:
+  explicit Map16(const float* values) : first_(load(values)), last_(load(values + 8)) {}
+  HWY_INLINE Vector operator()(WordVector code) const {
+    const auto is_last = hn::RebindMask(Floats(), hn::TestBit(code, hn::Set(Words(), 8)));
+    return hn::IfThenElse(is_last, look_up(last_, code), look_up(first_, code));
+  }
+
+ private:
+  Vector first_, last_;
+};
+#else
+class Map16 {
+ public:
+  explicit Map16(const float* values) : values_(load(values)) {}
+  HWY_INLINE Vector operator()(WordVector code) const { return look_up(values_, code); }
+
+ private:
+  Vector values_;
+};
+#endif
+
+// Returns the word of eight codes of 4 bits in which each lane's code is.
+HWY_INLINE WordVector words_of_nibbles(const uint8_t* codes) {
+  uint32_t word[HWY_MAX_BYTES / 32];
+  std::memcpy(word, codes, sizeof(word));
+#if HWY_MAX_BYTES == 32
+  return hn::Set(Words(), word[0]);
+#else
+  const hn::Half<Words> half;
+  return hn::Combine(Words(), hn::Set(half, word[1]), hn::Set(half, word[0]));
+#endif
 }
 
 // Does what decode_block does, for a whole block of 4-bit codes.
 inline void decode_nibbles(const uint8_t* codes, const float* values, float* to) {
-  const Words words;
-  alignas(32) static constexpr uint32_t kShifts[] = {4, 0, 12, 8, 20, 16, 28, 24};
-  const WordVector shifts = hn::Load(words, kShifts), eight = hn::Set(words, 8);
-  const Vector first = hn::LoadU(Floats(), values), last = hn::LoadU(Floats(), values + 8);
-  for (int64_t i = 0; i < kStateBlock; i += 8) {
-    uint32_t word;
-    std::memcpy(&word, codes + i / 2, sizeof(word));
-    const WordVector code = hn::Shr(hn::Set(words, word), shifts);
-    const auto is_last = hn::RebindMask(Floats(), hn::TestBit(code, eight));
-    hn::Store(hn::IfThenElse(is_last, look_up(last, code), look_up(first, code)), Floats(), to + i);
+  alignas(64) static constexpr uint32_t kShifts[] = {4, 0, 12, 8, 20, 16, 28, 24, 4, 0, 12, 8, 20, 16, 28, 24};
+  const WordVector shifts = hn::Load(Words(), kShifts);
+  const Map16 map(values);
+  for (int64_t i = 0; i < kStateBlock; i += lanes()) {
+    hn::Store(map(hn::Shr(words_of_nibbles(codes + i / 2), shifts)), Floats(), to + i);
   }
 }
 
@@ -58,7 +89,7 @@ inline void decode_nibbles(const uint8_t* codes, const float* values, float* to)
 inline void encode_nibbles(const BlockCodes& codes, float block_divisor, const float* moments, uint8_t* to) {
   const Words words;
   const float* const bounds = encode_table(codes).bounds.data();
-  alignas(32) float quarters[8] = {}, eighths[8];
+  alignas(64) float quarters[kMaxLanes] = {}, eighths[kMaxLanes] = {};
   for (int i = 0; i < 8; ++i) {
     eighths[i] = bounds[2 * i];
     if (i < 4) quarters[i] = bounds[4 * i + 1];
@@ -70,7 +101,7 @@ inline void encode_nibbles(const BlockCodes& codes, float block_divisor, const f
   const auto append = [&](WordVector code, Vector x, Vector bound) HWY_ATTR {
     return hn::Sub(hn::Add(code, code), hn::BitCast(words, hn::VecFromMask(Floats(), hn::Gt(x, bound))));
   };
-  for (int64_t i = 0; i < kStateBlock; i += 8) {
+  for (int64_t i = 0; i < kStateBlock; i += lanes()) {
     const Vector x = hn::Div(hn::Load(Floats(), moments + i), divisor);
     const auto above = hn::Gt(x, middle);
     WordVector code = append(hn::Zero(words), x, middle);
@@ -90,10 +121,37 @@ inline void decode_nibbles(const uint8_t*, const float*, float*) {}
 inline void encode_nibbles(const BlockCodes&, float, const float*, uint8_t*) {}
 #endif
 
-// Writes the values of `count` codes, with zeros behind up to a whole vector. Loads those of bytes one by one: on many
-// CPUs a gather is slower than the loads that it consists of.
+#if HWY_MAX_BYTES == 64
+// Does what decode_block does, for a whole block of 8-bit codes: the map lies in 16 registers.
+inline void decode_bytes(const uint8_t* codes, const float* values, float* to) {
+  const Words words;
+  Vector map[16];
+  for (int i = 0; i < 16; ++i) map[i] = load(values + 16 * i);
+  for (int64_t i = 0; i < kStateBlock; i += 16) {
+    const WordVector code = hn::PromoteTo(words, hn::LoadU(CodeBytes(), codes + i));
+    const auto has = [&](uint32_t bit)
+                         HWY_ATTR { return hn::RebindMask(Floats(), hn::TestBit(code, hn::Set(words, bit))); };
+    const auto is_32 = has(32), is_64 = has(64);
+    const auto of_32 = [&](int first) HWY_ATTR {  // Highway 1.0 has no look-up in two tables
+      return Vector{_mm512_permutex2var_ps(map[first].raw, code.raw, map[first + 1].raw)};
+    };
+    const auto of_64 = [&](int first) HWY_ATTR { return hn::IfThenElse(is_32, of_32(first + 2), of_32(first)); };
+    const auto of_128 = [&](int first) HWY_ATTR { return hn::IfThenElse(is_64, of_64(first + 4), of_64(first)); };
+    hn::Store(hn::IfThenElse(has(128), of_128(8), of_128(0)), Floats(), to + i);
+  }
+}
+#else
+inline void decode_bytes(const uint8_t* codes, const float* values, float* to) {
+  for (int64_t i = 0; i < kStateBlock; ++i) to[i] = values[codes[i]];
+}
+#endif
+
+// Writes the values of `count` codes, with zeros behind up to a whole vector. Loads those of bytes one by one, where
+// registers do not hold them: on many CPUs a gather is slower than the loads that it consists of.
 inline void decode_block(const uint8_t* codes, int bits, int64_t count, const float* values, float* to) {
-  if (bits == 8) {
+  if (bits == 8 && count == kStateBlock) {
+    return decode_bytes(codes, values, to);
+  } else if (bits == 8) {
     for (int64_t i = 0; i < count; ++i) to[i] = values[codes[i]];
   } else if (kMapsInRegisters && count == kStateBlock) {
     return decode_nibbles(codes, values, to);
