@@ -63,6 +63,26 @@ TEST_CASE("what ranks generate together, and learn from it, has the bytes of one
   }
 }
 
+TEST_CASE("layers that are drawn anew have the bits of one rank at every stage, and so has a run that goes on") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments shared = model.arguments() + kFullWeights +
+                           Arguments{"--lisa_n_layers", "1", "--lisa_step_interval", "2", "--save_steps", "3"};
+  CHECK(train_over_ranks(1, job, "one", shared).empty());
+  const Arguments kinds[] = {{"--zero_stage", "0"},
+                             kLayerByLayer + Arguments{"--zero_stage", "2", "--optimizer_offload", "disk"},
+                             {"--zero_stage", "3", "--gradient_checkpointing", "true"}};
+  for (const Arguments& kind : kinds) {
+    const std::string name = fmt::format("with{}", fmt::join(kind, ""));
+    CAPTURE(name);
+    for (const std::string& error : train_over_ranks(2, job, name, shared + kind)) CHECK(error == "");
+    check_same_results(job.output("one"), job.output(name));
+  }
+  for (const std::string& error : train_over_ranks(4, job, "four", shared + Arguments{"--zero_stage", "3"}))
+    CHECK(error == "");
+  check_same_results(job.output("one"), job.output("four"));
+}
+
 TEST_CASE("rounds of one micro-batch, of which ranks train on several at once, have the bytes of one rank") {
   const WideModel model;
   const TinyJob job;

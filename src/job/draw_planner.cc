@@ -48,6 +48,7 @@ DrawPlanner::DrawPlanner(const PlanningInputs& inputs, const PlannedJob& planned
       group_(planned.context.group) {
   const Graph& first = planned.training.graph;
   Builder(homes_).adopt(first);
+  Builder(wholes_).adopt(planned.training.adopted());
   own_files_ = inputs.policy.own_files;
   own_files_.held = adopted_flags(own_files_.held, first, homes_);
   needs_.add(planned.plan.program);
@@ -75,7 +76,7 @@ void DrawPlanner::add_gaps(const Plan& plan, const Budget& budget) {
 PlannedDraw DrawPlanner::plan(const std::vector<int64_t>& layers, const Budget& room) const {
   TrainingGraphOptions options = group_ == job_.graph.micro_batches ? job_.graph : graph_options(job_, group_);
   options.drawn->numbers = layers;
-  PlannedDraw result{.training = build_training_graph(*job_.model, options, homes_), .plan = {}};
+  PlannedDraw result{.training = build_training_graph(*job_.model, options, wholes_), .plan = {}};
   const std::vector<std::string> violations = verify(result.training.graph);
   SPILLWAY_CHECK(violations.empty(), "the graph of a draw is wrong: {}", violations.front());
   result.plan = make_plan_of_variant(homes_, choices_, result.training.graph, *machine_, room, own_files_);

@@ -36,6 +36,7 @@ class DrawPlanner {
   std::shared_ptr<const Machine> machine_;
   OwnFiles own_files_;  // of homes_
   Graph homes_;         // the persistent values alone
+  Graph wholes_;        // the same, with whole weights where ranks have parts of them
   Choices choices_;
   int64_t group_;  // of micro-batches
   MemoryNeeds needs_;

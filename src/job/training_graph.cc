@@ -37,8 +37,8 @@ class TrainingGraphBuilder {
                    options_.micro_batches);
     SPILLWAY_CHECK(!options_.is_whole_step || (options_.micro_batches > 1 && !is_split()),
                    "a whole step of {} micro-batches on {} ranks", options_.micro_batches, options_.ranks);
-    SPILLWAY_CHECK(!options_.drawn || (!is_split() && !options_.value && options_.optimizer->step_state == nullptr),
-                   "drawn layers beside several ranks, a value model or {}", options_.optimizer->name);
+    SPILLWAY_CHECK(!options_.drawn || (!options_.value && options_.optimizer->step_state == nullptr),
+                   "drawn layers beside a value model or {}", options_.optimizer->name);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -142,22 +142,29 @@ class TrainingGraphBuilder {
     return id;
   }
 
-  void add_slices(TrainedWeight& t) {
-    const Value weight = graph().value(t.weight);
-    const Shape& shape = weight.type.shape;
+  // Sets the optimizer's states of a weight and whether ranks have parts of them, and returns the slices.
+  std::vector<ops::RowSlice> lay_out(TrainedWeight& t) {
+    const ValueType type = graph().value(t.weight).type;
     t.schema =
         options_.optimizer->states(optimizer_options_of(result_, options_, t), ops::trained_tensor(b_, t.weight));
-    const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
-    if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
-    const bool is_split = can_split(t, is_bf16 && !has_master);
-    const std::vector<ops::RowSlice> slices = slices_of(shape, is_split ? kCutBlock : t.schema.slice_unit, is_split);
+    const bool is_bf16_alone = type.dtype != DType::kF32 && !options_.masters;
+    if (is_bf16_alone) t.schema = ops::bf16_states(std::move(t.schema));
+    t.is_split = can_split(t, is_bf16_alone);
+    return slices_of(type.shape, t.is_split ? kCutBlock : t.schema.slice_unit, t.is_split);
+  }
+
+  void add_slices(TrainedWeight& t) {
+    const std::vector<ops::RowSlice> slices = lay_out(t);
+    const Value weight = graph().value(t.weight);
+    const Shape& shape = weight.type.shape;
+    const bool has_master = weight.type.dtype != DType::kF32 && options_.masters;
     for (size_t i = 0; i < slices.size(); ++i) {
       const auto add = [&](const ops::StateSpec& spec, ValueKind kind = ValueKind::kOptimizerState) {
         const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
         const ValueType type = ops::type_of(spec, slices[i], shape);
         const std::string name = fmt::format("{}.{}{}", spec.name, weight.name, end);
-        return is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
-                        : state(name, t.weight, type, kind);
+        return t.is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
+                          : state(name, t.weight, type, kind);
       };
       StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
       if (has_master) slice.master = add({.name = "master"});
@@ -165,7 +172,9 @@ class TrainingGraphBuilder {
       if (options_.optimizer->evaluated && !has_master)
         slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
       if (options_.ema) slice.ema = add({.name = "ema"});
-      if (is_split) slice.accumulator = add({.name = "gradient"}, ValueKind::kGradient);
+      if (!t.is_split || t.step == kNone) continue;
+      slice.accumulator =
+          is_pooled(t) ? pool_->take(ops::shape_of(slices[i], shape)) : add({.name = "gradient"}, ValueKind::kGradient);
     }
   }
 
@@ -196,8 +205,7 @@ class TrainingGraphBuilder {
   }
 
   void add_states() {
-    if (options_.drawn && options_.accumulates)
-      pool_.emplace(b_, result_.model.parameters, *options_.drawn, options_.is_whole_step);
+    if (options_.drawn && options_.accumulates) add_pool();
     add_states(result_.model.parameters, false);
     if (pool_ && !options_.is_whole_step) result_.shared_sums = pool_->values();
     if (result_.value) add_states(result_.value->parameters, true);
@@ -210,7 +218,7 @@ class TrainingGraphBuilder {
       TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value(), .step = step_of(p.name)};
       add_slices(t);
       if (t.step != kNone) {
-        if (options_.accumulates && !t.is_split()) t.accumulator = accumulator_of(t, p);
+        if (options_.accumulates && !t.is_split) t.accumulator = accumulator_of(t, p);
         learned_.push_back(result_.trained.size());
         gradients_.push_back(
             {.weight = p.value(), .dtype = gradient_dtype(p), .accumulator = is_split() ? kNone : t.accumulator});
@@ -219,9 +227,30 @@ class TrainingGraphBuilder {
     }
   }
 
+  void add_pool() {
+    const ParameterTable& parameters = result_.model.parameters;
+    const auto shapes_of = [&](const Parameter& p) {
+      TrainedWeight t{.parameter = static_cast<size_t>(&p - &parameters[0]), .weight = p.value()};
+      std::vector<Shape> shapes;
+      for (const ops::RowSlice& rows : lay_out(t)) shapes.push_back(ops::shape_of(rows, p.shape));
+      return t.is_split ? shapes : std::vector<Shape>{p.shape};
+    };
+    const auto declare = [&](std::string name, const Shape& shape, const std::string& part) {
+      const ValueType whole{DType::kF32, shape};
+      const ValueType type = is_split() ? ops::part_type(whole, shards()) : whole;
+      const ValueId sum = b_.input(std::move(name), type, ValueKind::kGradient, part);
+      return is_split() ? note_part(sum, whole) : sum;
+    };
+    pool_.emplace(parameters, *options_.drawn, options_.is_whole_step, shapes_of, declare);
+  }
+
+  // Returns true if the sums of a weight are some of the pool's.
+  [[nodiscard]] bool is_pooled(const TrainedWeight& t) const {
+    return pool_ && options_.drawn->layer_of(result_.parameter_of(t).name).has_value();
+  }
+
   ValueId accumulator_of(const TrainedWeight& t, const Parameter& p) {
-    if (pool_ && options_.drawn->layer_of(p.name)) return pool_->take(p.shape);
-    return accumulator(t.weight, {DType::kF32, p.shape});
+    return is_pooled(t) ? pool_->take(p.shape) : accumulator(t.weight, {DType::kF32, p.shape});
   }
   ValueId accumulator(ValueId weight, const ValueType& sum) {
     const std::string name = "gradient." + graph().value(weight).name;
@@ -230,7 +259,9 @@ class TrainingGraphBuilder {
 
   // A persistent value beside a weight, of which each rank has a part.
   ValueId part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit = kCutBlock) {
-    const ValueId id = state(std::move(name), weight, ops::part_type(whole, shards(), unit), kind);
+    return note_part(state(std::move(name), weight, ops::part_type(whole, shards(), unit), kind), whole, unit);
+  }
+  ValueId note_part(ValueId id, const ValueType& whole, int64_t unit = kCutBlock) {
     b_.split(id);
     result_.parts.emplace(id, cut_of(whole.shape.elems(), shards(), unit));
     return id;
@@ -252,7 +283,7 @@ class TrainingGraphBuilder {
         sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, over, kTokenAxis));
         b_.update(accumulator, sums.back());
       };
-      if (t.is_split()) {
+      if (t.is_split) {
         for (const StateSlice& slice : t.slices) add(slice.accumulator, slice.rows);
       } else {
         add(t.accumulator, {0, graph().value(t.weight).type.shape[0]});
@@ -269,7 +300,7 @@ class TrainingGraphBuilder {
     Builder(*result_.wholes).adopt(graph());
     std::set<ValueId> kept;
     for (const TrainedWeight& t : result_.trained)
-      if (!t.is_split()) kept.insert(t.weight);
+      if (!t.is_split) kept.insert(t.weight);
     for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
       const Value& value = graph().value(id);
       const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
@@ -291,7 +322,7 @@ class TrainingGraphBuilder {
   // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
   [[nodiscard]] bool is_in_one_part(size_t i) const {
     const TrainedWeight& t = trained(i);
-    if (t.is_split()) return false;
+    if (t.is_split) return false;
     const Cut& cut = result_.parts.at(t.accumulator);
     return cut.part_elems >= cut.elems;
   }
@@ -353,7 +384,7 @@ class TrainingGraphBuilder {
     for (size_t s = 0; s < sums_[i].size(); ++s) {
       const TrainedWeight& t = trained(i);
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
-      const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
+      const ValueId sum = t.is_split ? t.slices[s].accumulator : t.accumulator;
       const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
       result.push_back(ops::all_gather(b_, squares, {blocks}, shards(), 1));
     }
@@ -390,7 +421,7 @@ class TrainingGraphBuilder {
     for (size_t i = 0; i < gradients_.size(); ++i) {
       b_.set_block(graph().value(gradients_[i].weight).block);
       const TrainedWeight& t = trained(i);
-      if (t.is_split()) {
+      if (t.is_split) {
         update_parts(i, {.step_state = step_state, .clip = clip});
         continue;
       }
@@ -429,7 +460,7 @@ class TrainingGraphBuilder {
   // Sets next_part_ to this rank's part of a slice; `weight` is the weight's current version where it is another one.
   // Goes on to the next weight with parts if this one has none.
   void take_part(size_t i, size_t s, ValueId weight = kNone) {
-    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split() || result_.parts.contains(t.weight); };
+    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split || result_.parts.contains(t.weight); };
     while (i < learned_.size() && is_passed(trained(i))) ++i;
     if (i == learned_.size()) return;
     const TrainedWeight& t = trained(i);

@@ -174,11 +174,9 @@ TrainingSession::TrainingSession(const Job& job, PlannedJob& planned, ThreadPool
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
       memory_(needs_of(planned), planned.plan.program, pool, options.tiers),
-      executor_(std::make_unique<Executor>(planned.training.graph, planned.plan.program, memory_, options)),
       share_(options.peers, job.graph.model.context_ranks),
       beside_(planned.beside.size()) {
-  if (options.peers != nullptr)
-    parts_.emplace(executor_->values(), planned.training.graph, planned.training.parts, *options.peers);
+  start_training();
 }
 
 void TrainingSession::draw(const LayerDraw& draw) {
@@ -199,11 +197,18 @@ void TrainingSession::draw(const LayerDraw& draw) {
   check_programs(
       verify_shared_homes(planned_.training.graph, planned_.plan.program, next.training.graph, next.plan.program));
   peaks_before_ = measured_peak_bytes();
+  parts_.reset();
   executor_.reset();
   planned_.training = std::move(next.training);
   planned_.plan = std::move(next.plan);
-  executor_ = std::make_unique<Executor>(planned_.training.graph, planned_.plan.program, memory_, options_);
+  start_training();
   draw_ = draw;
+}
+
+void TrainingSession::start_training() {
+  const TrainingGraph& t = planned_.training;
+  executor_ = std::make_unique<Executor>(t.graph, planned_.plan.program, memory_, options_);
+  if (options_.peers != nullptr) parts_.emplace(executor_->values(), t.graph, t.parts, *options_.peers);
 }
 
 // The load-balancing loss is a mean over the micro-batches of an update, as in TRL.

@@ -139,6 +139,8 @@ class TrainingSession {
  private:
   // Returns the executor of a program of planned_.beside. The first call starts its lanes.
   Executor& started(const JobProgram& program);
+  // Starts the program of planned_.training.
+  void start_training();
   void set_step_values();
   template <typename StreamsOf>
   void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const MicroBatchValues> group,

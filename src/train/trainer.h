@@ -161,6 +161,7 @@ class Trainer {
   }
   void restart_adapter_if_due();
   void draw_layers_if_due();
+  void check_same_plan();
   void keep_base_of(const CheckpointRecord& checkpoint);
   [[nodiscard]] TrainedFacts facts() const;
 

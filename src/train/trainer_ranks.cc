@@ -117,6 +117,11 @@ void Trainer::first_with_parts(const std::function<void()>& body) {
   ranks_.agree([&] { ranks_.is_first() ? parts->lead(body) : parts->follow(); });
 }
 
+// Throws InputError if the plan of newly drawn layers has another order of exchanges on some rank.
+void Trainer::check_same_plan() {
+  if (ranks_.are_several()) check_alike(ranks_, {{"plan", collectives_checksum(session_.planned())}});
+}
+
 void Trainer::check_same_on_all_ranks(std::string_view version) {
   if (!ranks_.are_several()) return;
   nlohmann::ordered_json facts = {{"spillway", version}};
