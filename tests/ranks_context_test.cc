@@ -78,6 +78,7 @@ void train_golden(const TinyJob& job, const std::string& name, const std::string
   add("--lora_model_dir", keys.lora_model_dir);
   add("--ref_model", keys.ref_model);
   add("--value_model_path", keys.value_model_path);
+  add("--reward_model_path", keys.reward_model_path);
   add("--datasets.0.path", keys.datasets.at(0).config.path);
   all = all + more +
         Arguments{"--gradient_accumulation_steps",
