@@ -280,7 +280,4 @@ TEST_CASE("what cannot be drawn is refused before the data are read") {
   has(error_of({"--adapter", "lora"}), "expected full fine-tuning that learns text, got adapter beside it; remove one");
   has(error_of({"--optimizer", "schedule_free_adamw"}),
       "expected an optimizer that keeps its numbers weight by weight");
-  std::vector<std::string> on_ranks = job.train("refused", drawing_run({"--ranks", "2"}));
-  on_ranks.front() = "plan";
-  has(run_spillway(on_ranks).err, "[lisa_n_layers] expected one rank beside it, got 2, as parts of the sums");
 }

@@ -63,6 +63,26 @@ TEST_CASE("what ranks generate together, and learn from it, has the bytes of one
   }
 }
 
+TEST_CASE("layers that are drawn anew have the bits of one rank at every stage, and so has a run that goes on") {
+  const WideModel model;
+  const TinyJob job;
+  const Arguments shared = model.arguments() + kFullWeights +
+                           Arguments{"--lisa_n_layers", "1", "--lisa_step_interval", "2", "--save_steps", "3"};
+  CHECK(train_over_ranks(1, job, "one", shared).empty());
+  const Arguments kinds[] = {{"--zero_stage", "0"},
+                             kLayerByLayer + Arguments{"--zero_stage", "2", "--optimizer_offload", "disk"},
+                             {"--zero_stage", "3", "--gradient_checkpointing", "true"}};
+  for (const Arguments& kind : kinds) {
+    const std::string name = fmt::format("with{}", fmt::join(kind, ""));
+    CAPTURE(name);
+    for (const std::string& error : train_over_ranks(2, job, name, shared + kind)) CHECK(error == "");
+    check_same_results(job.output("one"), job.output(name));
+  }
+  for (const std::string& error : train_over_ranks(4, job, "four", shared + Arguments{"--zero_stage", "3"}))
+    CHECK(error == "");
+  check_same_results(job.output("one"), job.output("four"));
+}
+
 TEST_CASE("rounds of one micro-batch, of which ranks train on several at once, have the bytes of one rank") {
   const WideModel model;
   const TinyJob job;
@@ -106,5 +126,65 @@ TEST_CASE(
     }
     check_same_results(folder.path() / "1", folder.path() / "2");
     CHECK(results_of(folder.path() / "2").contains("samples.jsonl"));
+  }
+}
+
+TEST_CASE("clips that ranks share have the losses of one rank, and plans change no bit of them") {
+  const TemporaryFolder folder;
+  const Arguments lora = {"--adapter", "lora", "--lora_rank", "4", "--lora_dropout", "0.2"};
+  for (const char* kind : {"t2v", "i2v"}) {
+    for (const bool is_full : {true, false}) {
+      CAPTURE(kind);
+      CAPTURE(is_full);
+      fs::create_directories(folder.path() / kind);
+      const fs::path rows = clips_to_draw_for(kind, folder.path() / kind);
+      const auto train = [&](const std::string& name, int groups, int context, const Arguments& more) {
+        const fs::path output = folder.path() / fmt::format("{}{}{}", kind, is_full, name);
+        const fs::path config = output.string() + ".yml";
+        write_file(config, video_lines(kind, false, output));
+        const Arguments all = Arguments{"train", config.string()} + more +
+                              Arguments{"--log_samples",
+                                        "true",
+                                        "--val_set_size",
+                                        "1",
+                                        "--eval_steps",
+                                        "2",
+                                        "--bf16",
+                                        "false",
+                                        "--datasets.0.path",
+                                        rows.string(),
+                                        "--curriculum_sampling",
+                                        "false",
+                                        "--micro_batch_size",
+                                        "2",
+                                        "--gradient_accumulation_steps",
+                                        std::to_string(2 / groups),
+                                        "--context_parallel_size",
+                                        std::to_string(context),
+                                        "--max_steps",
+                                        "4"};
+        for (const std::string& error : run_over_ranks(groups * context, all)) CHECK(error == "");
+        return output;
+      };
+      const auto numbers_of = [](const fs::path& output) {
+        std::vector<double> numbers;
+        for (const nlohmann::json& line : training_metrics_of(output))
+          for (const char* key : {"loss", "grad_norm", "eval_loss"})
+            if (line.contains(key)) numbers.push_back(line[key]);
+        return numbers;
+      };
+      const Arguments own = is_full ? Arguments{} : lora;
+      const std::vector<double> expected = numbers_of(train("one", 1, 1, own));
+      CHECK(expected.size() >= 8);
+      const fs::path kept = train("two", 1, 2, own);
+      for (const fs::path& output : {kept, train("groups", 2, 2, own)}) {
+        const std::vector<double> got = numbers_of(output);
+        REQUIRE(got.size() == expected.size());
+        for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+      }
+      check_same_results(kept, train("parts", 1, 2,
+                                     own + Arguments{"--zero_stage", "3", "--gradient_checkpointing", "true",
+                                                     "--activation_offloading", "disk"}));
+    }
   }
 }

@@ -111,7 +111,7 @@ class TrainingRun {
     if (trainer_.length().lines > 0 && job_.config.data.batches.packing)
       say_how_full(trainer_.length(), job_.config.batches.sequence_len);
     progress_.set_steps_per_line(job_.config.output.logging_steps.of(trainer_.length().total_steps));
-    trainer_.check_same_on_all_ranks(SPILLWAY_VERSION);
+    trainer_.check_same_on_all_ranks(SPILLWAY_VERSION, initial_.files());
     pushes_.open();
     ranks_.agree([&] { load(); });
     // From here on there are results to lose: signals are handled between steps, and all files are completed.

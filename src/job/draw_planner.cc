@@ -42,17 +42,19 @@ Budget within(const Plan& plan, const Budget& budget) {
 }  // namespace
 
 DrawPlanner::DrawPlanner(const PlanningInputs& inputs, const PlannedJob& planned)
-    : job_(inputs.job),
+    : model_(inputs.job.model),
+      options_(inputs.job.graph),
       machine_(std::make_shared<const Machine>(inputs.machine)),
-      choices_(planned.plan.choices),
-      group_(planned.context.group) {
+      choices_(planned.plan.choices) {
+  if (planned.context.group != options_.micro_batches) options_ = graph_options(inputs.job, planned.context.group);
   const Graph& first = planned.training.graph;
   Builder(homes_).adopt(first);
+  Builder(wholes_).adopt(planned.training.adopted());
   own_files_ = inputs.policy.own_files;
   own_files_.held = adopted_flags(own_files_.held, first, homes_);
   needs_.add(planned.plan.program);
-  const int64_t layers = count_layers(planned.training.model.parameters, job_.graph.drawn->list);
-  for (const std::vector<int64_t>& draw : planned_draws(job_, layers)) {
+  const int64_t layers = count_layers(planned.training.model.parameters, options_.drawn->list);
+  for (const std::vector<int64_t>& draw : planned_draws(inputs.job, layers)) {
     Plan other = plan(draw, within(planned.plan, inputs.budget)).plan;
     if (!other.fits) other = plan(draw, inputs.budget).plan;
     needs_.add(other.program);
@@ -73,9 +75,9 @@ void DrawPlanner::add_gaps(const Plan& plan, const Budget& budget) {
 }
 
 PlannedDraw DrawPlanner::plan(const std::vector<int64_t>& layers, const Budget& room) const {
-  TrainingGraphOptions options = group_ == job_.graph.micro_batches ? job_.graph : graph_options(job_, group_);
+  TrainingGraphOptions options = options_;
   options.drawn->numbers = layers;
-  PlannedDraw result{.training = build_training_graph(*job_.model, options, homes_), .plan = {}};
+  PlannedDraw result{.training = build_training_graph(*model_, options, wholes_), .plan = {}};
   const std::vector<std::string> violations = verify(result.training.graph);
   SPILLWAY_CHECK(violations.empty(), "the graph of a draw is wrong: {}", violations.front());
   result.plan = make_plan_of_variant(homes_, choices_, result.training.graph, *machine_, room, own_files_);

@@ -20,7 +20,7 @@ struct PlannedDraw {
 class DrawPlanner {
  public:
   // Takes the homes from planned.plan, and plans draws that have each layer once and the first ones of the run, for
-  // needs(). Borrows the job. REQUIRES: job.graph.drawn, and a plan that fits.
+  // needs(). REQUIRES: job.graph.drawn, and a plan that fits.
   DrawPlanner(const PlanningInputs& inputs, const PlannedJob& planned);
 
   // Returns graph and plan of a draw: if it can be, a plan that takes no more than `room`, in which it recomputes more
@@ -32,12 +32,13 @@ class DrawPlanner {
  private:
   void add_gaps(const Plan& plan, const Budget& budget);
 
-  const Job& job_;
+  ModelPtr model_;
+  TrainingGraphOptions options_;  // of any draw, but for its layers
   std::shared_ptr<const Machine> machine_;
   OwnFiles own_files_;  // of homes_
   Graph homes_;         // the persistent values alone
+  Graph wholes_;        // the same, with whole weights where ranks have parts of them
   Choices choices_;
-  int64_t group_;  // of micro-batches
   MemoryNeeds needs_;
 };
 

@@ -23,12 +23,13 @@ std::vector<int64_t> largest_first(const std::map<int64_t, int64_t>& by_layer) {
 
 }  // namespace
 
-GradientPool::GradientPool(Builder& builder, const ParameterTable& parameters, const DrawnLayers& drawn,
-                           bool only_used) {
+GradientPool::GradientPool(const ParameterTable& parameters, const DrawnLayers& drawn, bool only_used,
+                           const ShapesOf& shapes_of, const Declare& declare) {
   Counts counts;
   for (const Parameter& p : parameters) {
     const std::optional<int64_t> layer = drawn.layer_of(p.name);
-    if (p.trained && layer && (!only_used || drawn.place_of(p.name))) ++counts[p.shape.dims()][*layer];
+    if (!p.trained || !layer || (only_used && !drawn.place_of(p.name))) continue;
+    for (const Shape& shape : shapes_of(p)) ++counts[shape.dims()][*layer];
   }
   for (size_t place = 0; place < drawn.numbers.size(); ++place) {
     const std::string group = fmt::format("drawn.{}", place);
@@ -36,7 +37,7 @@ GradientPool::GradientPool(Builder& builder, const ParameterTable& parameters, c
       const std::vector<int64_t> most = largest_first(by_layer);
       for (int64_t i = 0; place < most.size() && i < most[place]; ++i) {
         const std::string name = fmt::format("gradient.{}.{}.{}", group, fmt::join(dims, "x"), i);
-        values_.push_back(builder.input(name, {DType::kF32, Shape(dims)}, ValueKind::kGradient, group));
+        values_.push_back(declare(name, Shape(dims), group));
         free_[dims].push_back(values_.back());
       }
     }

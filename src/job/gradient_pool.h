@@ -4,11 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <string_view>
+#include <string>
 #include <vector>
 
-#include "graph/builder.h"
+#include "graph/graph.h"
 #include "job/layer_draws.h"
 #include "model/parameters.h"
 
@@ -16,9 +17,15 @@ namespace spillway::train {
 
 class GradientPool {
  public:
-  // Appends the sums for `drawn` to the graph of `builder`, f32, each with the shape of a weight. With `only_used`, as
-  // many as they need themselves: those of a graph of a whole step, in which no sum is persistent.
-  GradientPool(Builder& builder, const ParameterTable& parameters, const DrawnLayers& drawn, bool only_used);
+  // Returns the shapes of the sums that a weight needs.
+  using ShapesOf = std::function<std::vector<Shape>(const Parameter&)>;
+  // Declares a sum of that shape, f32, in a group of that part, and returns its value.
+  using Declare = std::function<ValueId(std::string name, const Shape& shape, const std::string& part)>;
+
+  // Declares the sums for `drawn`. With `only_used`, as many as they need themselves: those of a graph of a whole step,
+  // in which no sum is persistent.
+  GradientPool(const ParameterTable& parameters, const DrawnLayers& drawn, bool only_used, const ShapesOf& shapes_of,
+               const Declare& declare);
 
   // Returns a sum of this shape that no other weight has. REQUIRES: it is for a weight of the drawn layers.
   [[nodiscard]] ValueId take(const Shape& shape);

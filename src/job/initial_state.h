@@ -31,6 +31,7 @@ class InitialState {
  public:
   explicit InitialState(const Job& job) : files_(open_weight_files(job)) {}
   void load(const Job& job, const TrainingGraph& training, ValueStore& store) const;
+  [[nodiscard]] const WeightFiles& files() const { return files_; }
   [[nodiscard]] const SafetensorsFolder& base() const { return *files_.base; }
   // Returns the weights of a reference without an adapter.
   [[nodiscard]] const SafetensorsFolder& reference() const { return files_.reference ? *files_.reference : base(); }

@@ -99,22 +99,20 @@ void check_experts(const Job& job) {
 }
 
 // Throws InputError where ranks cannot share the sequences of the job.
-void check_context(Job& job) {
+void check_context(const Job& job) {
   constexpr const char* kKey = "context_parallel_size";
   const int64_t context = job.config.ranks.context;
   if (context == 1) return;
-  if (job.model->text() == nullptr)
-    throw input_error(kKey,
-                      "expected 1 beside clips, got {}, as attention to clips and their text is not yet dealt out to "
-                      "ranks; remove it: zero_stage: 3 splits the weights",
-                      context);
-  job.graph.model.reports_expert_load = false;
-  for (const Model* model : {job.model.get(), job.graph.reference.other.get()}) {
+  const auto check_heads = [&](int64_t heads) {
+    if (context > heads)
+      throw input_error(kKey, "expected at most the query heads of a layer, {}, got {}; lower it", heads, context);
+  };
+  if (const VideoModel* const video = job.model->video()) return check_heads(video->heads);
+  const Model* const value = job.graph.value ? job.graph.value->model.get() : nullptr;
+  for (const Model* model : {job.model.get(), job.graph.reference.other.get(), value}) {
     if (model == nullptr) continue;
     for (const DecoderLayer& layer : model->text()->layers()) {
-      if (layer.has_attention && context > layer.attention.heads)
-        throw input_error(kKey, "expected at most the query heads of a layer, {}, got {}; lower it",
-                          layer.attention.heads, context);
+      if (layer.has_attention) check_heads(layer.attention.heads);
     }
   }
 }

@@ -16,11 +16,6 @@ constexpr std::string_view kCountKey = "lisa_n_layers";
 void check_job(const Job& job) {
   if (job.model->text() == nullptr)
     throw input_error(kCountKey, "expected a model of text, got one of clips; remove it");
-  if (job.config.ranks.count > 1)
-    throw input_error(kCountKey,
-                      "expected one rank beside it, got {}, as parts of the sums that drawn layers take turns with are "
-                      "not yet supported; train on one, or remove it",
-                      job.config.ranks.count);
   if (job.graph.optimizer->step_state != nullptr)
     throw input_error(kCountKey, "expected an optimizer that keeps its numbers weight by weight, got {}; {}",
                       config::print_value(job.config.optimizer.optimizer),

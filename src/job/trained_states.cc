@@ -10,8 +10,7 @@
 namespace spillway::train {
 
 void TrainedStates::declare() {
-  if (options_.drawn && options_.accumulates)
-    pool_.emplace(b_, result_.model.parameters, *options_.drawn, options_.is_whole_step);
+  if (options_.drawn && options_.accumulates) declare_pool();
   declare(result_.model.parameters, false);
   if (pool_ && !options_.is_whole_step) result_.shared_sums = pool_->values();
   if (result_.value) declare(result_.value->parameters, true);
@@ -24,7 +23,7 @@ void TrainedStates::declare(const ParameterTable& parameters, bool is_value) {
     TrainedWeight t{.parameter = i, .is_value = is_value, .weight = p.value(), .step = step_of(p.name)};
     add_slices(t);
     if (t.step != kNone) {
-      if (options_.accumulates && !t.is_split()) t.accumulator = accumulator_of(t, p);
+      if (options_.accumulates && !t.is_split) t.accumulator = accumulator_of(t, p);
       learned_.push_back(result_.trained.size());
       gradients_.push_back({.weight = p.value(),
                             .dtype = gradient_dtype(p),
@@ -34,21 +33,44 @@ void TrainedStates::declare(const ParameterTable& parameters, bool is_value) {
   }
 }
 
+void TrainedStates::declare_pool() {
+  const ParameterTable& parameters = result_.model.parameters;
+  const auto shapes_of = [&](const Parameter& p) {
+    TrainedWeight t{.parameter = static_cast<size_t>(&p - &parameters[0]), .weight = p.value()};
+    std::vector<Shape> shapes;
+    for (const ops::RowSlice& rows : lay_out(t)) shapes.push_back(ops::shape_of(rows, p.shape));
+    return t.is_split ? shapes : std::vector<Shape>{p.shape};
+  };
+  const auto declare = [&](std::string name, const Shape& shape, const std::string& part) {
+    const ValueType whole{DType::kF32, shape};
+    const ValueType type = options_.is_split() ? ops::part_type(whole, options_.shards()) : whole;
+    const ValueId sum = b_.input(std::move(name), type, ValueKind::kGradient, part);
+    return options_.is_split() ? note_part(sum, whole) : sum;
+  };
+  pool_.emplace(parameters, *options_.drawn, options_.is_whole_step, shapes_of, declare);
+}
+
+std::vector<ops::RowSlice> TrainedStates::lay_out(TrainedWeight& t) const {
+  const ValueType type = result_.graph.value(t.weight).type;
+  t.schema = options_.optimizer->states(optimizer_options_of(result_, options_, t), ops::trained_tensor(b_, t.weight));
+  const bool is_bf16_alone = type.dtype != DType::kF32 && !options_.masters;
+  if (is_bf16_alone) t.schema = ops::bf16_states(std::move(t.schema));
+  t.is_split = can_split(t, is_bf16_alone);
+  return slices_of(type.shape, t.is_split ? kCutBlock : t.schema.slice_unit, t.is_split);
+}
+
 void TrainedStates::add_slices(TrainedWeight& t) {
+  const std::vector<ops::RowSlice> slices = lay_out(t);
   const Value weight = result_.graph.value(t.weight);
   const Shape& shape = weight.type.shape;
-  t.schema = options_.optimizer->states(optimizer_options_of(result_, options_, t), ops::trained_tensor(b_, t.weight));
-  const bool is_bf16 = weight.type.dtype != DType::kF32, has_master = is_bf16 && options_.masters;
-  if (is_bf16 && !has_master) t.schema = ops::bf16_states(std::move(t.schema));
-  const bool is_split = can_split(t, is_bf16 && !has_master);
-  const std::vector<ops::RowSlice> slices = slices_of(shape, is_split ? kCutBlock : t.schema.slice_unit, is_split);
+  const bool has_master = weight.type.dtype != DType::kF32 && options_.masters;
   for (size_t i = 0; i < slices.size(); ++i) {
     const auto add = [&](const ops::StateSpec& spec, ValueKind kind = ValueKind::kOptimizerState) {
       const std::string end = slices.size() > 1 ? fmt::format(".{}", i) : "";
       const ValueType type = ops::type_of(spec, slices[i], shape);
       const std::string name = fmt::format("{}.{}{}", spec.name, weight.name, end);
-      return is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
-                      : state(name, t.weight, type, kind);
+      return t.is_split ? part(name, t.weight, type, kind, kCutBlock / ops::elems_of(spec.extent))
+                        : state(name, t.weight, type, kind);
     };
     StateSlice& slice = t.slices.emplace_back(StateSlice{.rows = slices[i]});
     if (has_master) slice.master = add({.name = "master"});
@@ -56,7 +78,9 @@ void TrainedStates::add_slices(TrainedWeight& t) {
     if (options_.optimizer->evaluated && !has_master)
       slice.kept_aside = add({.name = "trained", .dtype = weight.type.dtype});
     if (options_.ema) slice.ema = add({.name = "ema"});
-    if (is_split) slice.accumulator = add({.name = "gradient"}, ValueKind::kGradient);
+    if (!t.is_split || t.step == kNone) continue;
+    slice.accumulator =
+        is_pooled(t) ? pool_->take(ops::shape_of(slices[i], shape)) : add({.name = "gradient"}, ValueKind::kGradient);
   }
 }
 
@@ -97,8 +121,12 @@ DType TrainedStates::gradient_dtype(const Parameter& p) const {
   return options_.model.lora || summed || p.shape.rank() < 2 ? DType::kF32 : p.dtype;
 }
 
+bool TrainedStates::is_pooled(const TrainedWeight& t) const {
+  return pool_ && options_.drawn->layer_of(result_.parameter_of(t).name).has_value();
+}
+
 ValueId TrainedStates::accumulator_of(const TrainedWeight& t, const Parameter& p) {
-  if (pool_ && options_.drawn->layer_of(p.name)) return pool_->take(p.shape);
+  if (is_pooled(t)) return pool_->take(p.shape);
   const std::string name = "gradient." + result_.graph.value(t.weight).name;
   const ValueType sum = {DType::kF32, p.shape};
   return options_.is_split() ? part(name, t.weight, sum, ValueKind::kGradient)
@@ -113,7 +141,10 @@ ValueId TrainedStates::state(std::string name, ValueId weight, const ValueType& 
 }
 
 ValueId TrainedStates::part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit) {
-  const ValueId id = state(std::move(name), weight, ops::part_type(whole, options_.shards(), unit), kind);
+  return note_part(state(std::move(name), weight, ops::part_type(whole, options_.shards(), unit), kind), whole, unit);
+}
+
+ValueId TrainedStates::note_part(ValueId id, const ValueType& whole, int64_t unit) {
   b_.split(id);
   result_.parts.emplace(id, cut_of(whole.shape.elems(), options_.shards(), unit));
   return id;

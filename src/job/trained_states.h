@@ -36,6 +36,10 @@ class TrainedStates {
   [[nodiscard]] bool on_several_ranks() const { return options_.ranks > 1; }
 
   void declare(const ParameterTable& parameters, bool is_value);
+  // Declares the sums that drawn layers share.
+  void declare_pool();
+  // Sets the optimizer's states of a weight and whether ranks have parts of them, and returns the slices.
+  std::vector<ops::RowSlice> lay_out(TrainedWeight& t) const;
   void add_slices(TrainedWeight& t);
   // Returns one slice for a part of a weight that is updated where it is.
   [[nodiscard]] std::vector<ops::RowSlice> slices_of(const Shape& shape, int64_t unit, bool is_split) const;
@@ -45,12 +49,16 @@ class TrainedStates {
   [[nodiscard]] ValueId step_of(std::string_view weight) const;
   // Returns the type in which a weight's gradient leaves the backward pass.
   [[nodiscard]] DType gradient_dtype(const Parameter& p) const;
+  // Returns true if the sums of a weight are some of the pool's.
+  [[nodiscard]] bool is_pooled(const TrainedWeight& t) const;
   ValueId accumulator_of(const TrainedWeight& t, const Parameter& p);
 
   // Declares a value beside a weight.
   ValueId state(std::string name, ValueId weight, const ValueType& type, ValueKind kind);
   // Declares a value beside a weight of which each rank has a part.
   ValueId part(std::string name, ValueId weight, const ValueType& whole, ValueKind kind, int64_t unit = kCutBlock);
+  // Notes that ranks have parts of a value, and returns it.
+  ValueId note_part(ValueId id, const ValueType& whole, int64_t unit = kCutBlock);
 
   Builder& b_;
   const TrainingGraphOptions& options_;

@@ -36,8 +36,8 @@ class TrainingGraphBuilder {
                    options_.micro_batches);
     SPILLWAY_CHECK(!options_.is_whole_step || (options_.micro_batches > 1 && !is_split()),
                    "a whole step of {} micro-batches on {} ranks", options_.micro_batches, options_.ranks);
-    SPILLWAY_CHECK(!options_.drawn || (!is_split() && !options_.value && options_.optimizer->step_state == nullptr),
-                   "drawn layers beside several ranks, a value model or {}", options_.optimizer->name);
+    SPILLWAY_CHECK(!options_.drawn || (!options_.value && options_.optimizer->step_state == nullptr),
+                   "drawn layers beside a value model or {}", options_.optimizer->name);
     result_.graph.name = "training";
     objective_.append_passes(b_, forward_section());
     result_.forward = last_section();
@@ -144,7 +144,7 @@ class TrainingGraphBuilder {
         sums.push_back(ops::reduce_scatter(b_, g.gradient, accumulator, rows, over, kTokenAxis));
         b_.update(accumulator, sums.back());
       };
-      if (t.is_split()) {
+      if (t.is_split) {
         for (const StateSlice& slice : t.slices) add(slice.accumulator, slice.rows);
       } else {
         add(t.accumulator, {0, graph().value(t.weight).type.shape[0]});
@@ -161,7 +161,7 @@ class TrainingGraphBuilder {
     Builder(*result_.wholes).adopt(graph());
     std::set<ValueId> kept;
     for (const TrainedWeight& t : result_.trained)
-      if (!t.is_split()) kept.insert(t.weight);
+      if (!t.is_split) kept.insert(t.weight);
     for (ValueId id = 0; id < static_cast<ValueId>(graph().values.size()); ++id) {
       const Value& value = graph().value(id);
       const bool is_weight = value.kind == ValueKind::kFrozenWeight || value.kind == ValueKind::kTrainableWeight;
@@ -183,7 +183,7 @@ class TrainingGraphBuilder {
   // Returns true if one rank has all of a sum, which then stays whole from the norm to the update.
   [[nodiscard]] bool is_in_one_part(size_t i) const {
     const TrainedWeight& t = trained(i);
-    if (t.is_split()) return false;
+    if (t.is_split) return false;
     const Cut& cut = result_.parts.at(t.accumulator);
     return cut.part_elems >= cut.elems;
   }
@@ -238,7 +238,7 @@ class TrainingGraphBuilder {
     for (size_t s = 0; s < sums_[i].size(); ++s) {
       const TrainedWeight& t = trained(i);
       const ValueId squares = ops::block_squares(b_, sums_[i][s]);
-      const ValueId sum = t.is_split() ? t.slices[s].accumulator : t.accumulator;
+      const ValueId sum = t.is_split ? t.slices[s].accumulator : t.accumulator;
       const int64_t blocks = div_ceil(result_.parts.at(sum).elems, kCutBlock);
       result.push_back(ops::all_gather(b_, squares, {blocks}, shards(), 1));
     }
@@ -275,7 +275,7 @@ class TrainingGraphBuilder {
     for (size_t i = 0; i < gradients_.size(); ++i) {
       b_.set_block(graph().value(gradients_[i].weight).block);
       const TrainedWeight& t = trained(i);
-      if (t.is_split()) {
+      if (t.is_split) {
         update_parts(i, {.step_state = step_state, .clip = clip});
         continue;
       }
@@ -314,7 +314,7 @@ class TrainingGraphBuilder {
   // Sets next_part_ to this rank's part of a slice; `weight` is the weight's current version where it is another one.
   // Goes on to the next weight with parts if this one has none.
   void take_part(size_t i, size_t s, ValueId weight = kNone) {
-    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split() || result_.parts.contains(t.weight); };
+    const auto is_passed = [&](const TrainedWeight& t) { return !t.is_split || result_.parts.contains(t.weight); };
     while (i < learned_.size() && is_passed(trained(i))) ++i;
     if (i == learned_.size()) return;
     const TrainedWeight& t = trained(i);

@@ -98,13 +98,12 @@ struct TrainedWeight {
   ops::StateSchema schema;         // the optimizer's
   std::vector<StateSlice> slices;  // in the order of their rows, at least one
   // "gradient.<weight>", f32: the sum over micro-batches, of which each of several ranks has its part; kNone without
-  // accumulation, in a graph of a whole step, and where slices have their own. Layers that are drawn have one of
+  // accumulation, in a graph of a whole step, and where slices have their own. Layers that are drawn have some of
   // TrainingGraph::shared_sums.
   ValueId accumulator = kNone;
   ValueId step = kNone;  // the batch value that counts its updates, from 1; kNone where the graph does not train it
 
-  // Returns true if each rank updates a part of the weight, in its own part of the states.
-  [[nodiscard]] bool is_split() const { return slices.front().accumulator != kNone; }
+  bool is_split = false;  // each rank updates a part of the weight, in its own part of the states
 };
 
 // The learning rate of some weights: a batch value, f32 [1].
@@ -164,10 +163,11 @@ struct TrainingGraph {
 // norm is left for the update section.
 //
 // With drawn layers, gradients, sums and updates are those of these layers and of what is outside the layers; an update
-// counts the steps in which its layer was trained. REQUIRES: one rank, no value model, and an optimizer without numbers
-// for all weights together.
+// counts the steps in which its layer was trained. REQUIRES: no value model, and an optimizer without numbers for all
+// weights together.
 [[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options);
-// The same of a graph that adopts the persistent values of another draw's, `homes`, and has no others.
+// The same of a graph that adopts the persistent values of another draw's, `homes`, with whole weights, and has no
+// others.
 [[nodiscard]] TrainingGraph build_training_graph(const Model& model, const TrainingGraphOptions& options,
                                                  const Graph& homes);
 

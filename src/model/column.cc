@@ -30,6 +30,7 @@ const Column kIds{"ids", fill_typical_ids};
 const Column kPositions{"positions", fill_typical_positions};
 const Column kSeqOffsets{"seq_offsets", fill_typical_offsets};
 const Column kOwnOffsets{"own_offsets", fill_typical_offsets};
+const Column kOwnBorders{"own_borders", fill_typical_offsets};
 
 void fill_typical_ids(const TensorView& view, const TypicalBatch& batch) {
   RandomStream random(1, 0);

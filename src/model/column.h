@@ -43,6 +43,8 @@ extern const Column kPositions;   // [T], restarting at each sequence
 extern const Column kSeqOffsets;  // [sequences + 1], where each begins, and the stream's length
 // The same of a stream that ranks share, less the first row that this rank has: below 0 for sequences before it.
 extern const Column kOwnOffsets;
+// The same held within the rows that this rank has, so that sequences which lie before or behind them are empty.
+extern const Column kOwnBorders;
 
 // Returns the rows of a stream of so many tokens that each of `ranks` ranks has, the last of them fewer or none: rank r
 // has [r * n, (r + 1) * n). They are a multiple of 4, so that each rank begins with a block of random numbers.

@@ -27,6 +27,14 @@ ValueId Layers::declare_dropout(ValueId own_offsets) {
   return dropout_seed_;
 }
 
+ops::SharedStream Layers::add_shared_stream() {
+  const int64_t ranks = options_.context_ranks;
+  return {ranks, builder_.add_axis({.name = "tokens of all ranks",
+                                    .capacity = ranks * options_.own_tokens(),
+                                    .of = kTokenAxis,
+                                    .per_token = ranks})};
+}
+
 ValueId Layers::with_noise(ValueId x, ValueId seq_offsets) {
   constexpr int64_t kStream = -1;  // those of dropout are numbers of parameters
   const double alpha = options_.neftune_noise_alpha;
@@ -178,7 +186,8 @@ Layers::Adapter Layers::adapter(const LinearLayer& layer, ValueId x) {
   result.b = lora_weight(layer, ParameterRole::kLoraB);
   if (is_dropped()) {
     const int64_t stream = dropout_streams_.try_emplace(layer.module, trained_).first->second;
-    result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, stream, {own_offsets_, tile_.value_or(0)});
+    const ValueId offsets = builder_.type(x).follows_axis() ? own_offsets_ : kNone;  // all ranks have what follows none
+    result.x = ops::dropout(builder_, x, dropout_seed_, lora.dropout, stream, {offsets, tile_.value_or(0)});
   }
   return result;
 }

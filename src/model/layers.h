@@ -16,6 +16,7 @@
 #include "model/parameters.h"
 #include "model/storage.h"
 #include "model/weight_names.h"
+#include "ops/attention/shared_attention.h"
 #include "ops/split_rows/split_rows.h"
 
 namespace spillway {
@@ -43,6 +44,8 @@ class Layers {
   // if there is neither. `own_offsets`: of sequences, counted from this rank's first row of a stream that ranks share
   // (kOwnOffsets), whose rows draw what they draw on one rank.
   ValueId declare_dropout(ValueId own_offsets = kNone);
+  // Adds the axis of all rows of the stream. REQUIRES: ranks share it (ModelOptions::context_ranks).
+  [[nodiscard]] ops::SharedStream add_shared_stream();
   // Returns x with noise added, if the options ask for it. seq_offsets is i32 [sequences + 1].
   ValueId with_noise(ValueId x, ValueId seq_offsets);
 

@@ -108,6 +108,7 @@ struct VideoModel {
   int64_t in_channels = 0, out_channels = 0;  // of latents; those that it reads alone describe a first frame
   std::array<int64_t, 3> patch = {1, 1, 1};   // frames, rows, columns
   int64_t max_positions = 0;                  // patches along an axis
+  int64_t heads = 0;                          // of attention
   int64_t text_width = 0;
   int64_t image_width = 0;                // of the features of an image; 0: it reads none
   int64_t timestep_size = 0;              // of a timestep's embedding

@@ -146,6 +146,11 @@ std::array<int64_t, kTiers> largest_peaks(Training& training, std::span<const st
   return peaks;
 }
 
+// Returns true if a result has a number for each of a micro-batch's tokens, or several.
+bool is_of_tokens(const Graph& graph, size_t result, const MicroBatchValues& values) {
+  return graph.value(graph.results[result]).type.axis == values.tokens;
+}
+
 // Copies the results, which are only valid until the end of their section.
 void copy_results(const Executor& executor, size_t first, std::span<std::vector<double>> to) {
   for (size_t i = 0; i < to.size(); ++i) {
@@ -174,11 +179,9 @@ TrainingSession::TrainingSession(const Job& job, PlannedJob& planned, ThreadPool
       seed_(static_cast<uint64_t>(job.config.seed)),
       options_(options),
       memory_(needs_of(planned), planned.plan.program, pool, options.tiers),
-      executor_(std::make_unique<Executor>(planned.training.graph, planned.plan.program, memory_, options)),
       share_(options.peers, job.graph.model.context_ranks),
       beside_(planned.beside.size()) {
-  if (options.peers != nullptr)
-    parts_.emplace(executor_->values(), planned.training.graph, planned.training.parts, *options.peers);
+  start_training();
 }
 
 void TrainingSession::draw(const LayerDraw& draw) {
@@ -199,11 +202,18 @@ void TrainingSession::draw(const LayerDraw& draw) {
   check_programs(
       verify_shared_homes(planned_.training.graph, planned_.plan.program, next.training.graph, next.plan.program));
   peaks_before_ = measured_peak_bytes();
+  parts_.reset();
   executor_.reset();
   planned_.training = std::move(next.training);
   planned_.plan = std::move(next.plan);
-  executor_ = std::make_unique<Executor>(planned_.training.graph, planned_.plan.program, memory_, options_);
+  start_training();
   draw_ = draw;
+}
+
+void TrainingSession::start_training() {
+  const TrainingGraph& t = planned_.training;
+  executor_ = std::make_unique<Executor>(t.graph, planned_.plan.program, memory_, options_);
+  if (options_.peers != nullptr) parts_.emplace(executor_->values(), t.graph, t.parts, *options_.peers);
 }
 
 // The load-balancing loss is a mean over the micro-batches of an update, as in TRL.
@@ -228,7 +238,7 @@ void TrainingSession::set_step_values() {
 // Runs the passes and the forward section. streams_of(i) returns the streams of micro-batch i of the group, none if it
 // has no rows. REQUIRES: the content of the streams is in place.
 template <typename StreamsOf>
-void TrainingSession::run_forward(Executor& executor, const AppendedObjective& objective,
+void TrainingSession::run_forward(Executor& executor, const Graph& graph, const AppendedObjective& objective,
                                   std::span<const MicroBatchValues> group, const StreamsOf& streams_of,
                                   SectionId section) {
   set_rows(executor, *objective.objective, group, streams_of);
@@ -246,11 +256,28 @@ void TrainingSession::run_forward(Executor& executor, const AppendedObjective& o
     copy_results(executor, group[i].loss_result + 1,
                  std::span(observed_).subspan(i * objective.observed, objective.observed));
   }
-  if (!objective.objective->is_sum_of_tokens()) return;
-  share_.add_up(losses_);
-  // A model's metrics, behind what the objective observes, are of the whole micro-batch on each rank.
-  const size_t added = objective.observed - objective.model_metrics.size();
-  for (size_t i = 0; i < group.size(); ++i) share_.add_up(std::span(observed_).subspan(i * objective.observed, added));
+  if (share_.is_shared()) share_results(graph, objective, group);
+}
+
+// Makes losses and observed numbers those of whole micro-batches. A model's metrics, behind what the objective
+// observes, are so on each rank.
+void TrainingSession::share_results(const Graph& graph, const AppendedObjective& objective,
+                                    std::span<const MicroBatchValues> group) {
+  const bool adds_up = objective.objective->is_sum_of_tokens();
+  StreamShare::Lists sums, rows;
+  if (adds_up) sums.push_back(&losses_);
+  for (size_t i = 0; i < group.size(); ++i) {
+    for (size_t j = 0; j + objective.model_metrics.size() < objective.observed; ++j) {
+      std::vector<double>& numbers = observed_[i * objective.observed + j];
+      if (is_of_tokens(graph, group[i].loss_result + 1 + j, group[i])) {
+        rows.push_back(&numbers);
+      } else if (adds_up) {
+        sums.push_back(&numbers);
+      }
+    }
+  }
+  share_.add_up(sums);
+  share_.collect(rows);
 }
 
 std::span<const std::vector<double>> TrainingSession::observed(size_t in_group) const {
@@ -282,7 +309,7 @@ std::span<const double> TrainingSession::forward_steps(std::span<const BatchStre
     const auto bits = philox(seed_, static_cast<uint64_t>(step_), static_cast<uint64_t>(first + i * apart));
     set_scalar(home(values.dropout_seed), static_cast<int64_t>(((uint64_t{bits[0]} << 32) | bits[1]) >> 2));
   }
-  run_forward(*executor_, t.objective, t.group, streams_in(group), t.forward);
+  run_forward(*executor_, t.graph, t.objective, t.group, streams_in(group), t.forward);
   return std::span(losses_).first(group.size());
 }
 
@@ -325,7 +352,7 @@ std::span<const double> TrainingSession::evaluate_group(std::span<const BatchStr
   const JobProgram& program = *planned_.find(JobProgram::Kind::kEvaluation);
   Executor& executor = started(program);
   fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f, share_);
-  run_forward(executor, program.objective, program.group, streams_in(group),
+  run_forward(executor, program.graph, program.objective, program.group, streams_in(group),
               static_cast<SectionId>(program.graph.sections.size() - 1));
   return std::span(losses_).first(group.size());
 }
@@ -345,15 +372,19 @@ void TrainingSession::score(std::span<const BatchStreams> group) {
   set_rows(executor, *program.objective.objective, program.group, streams_of);
   scores_.resize(program.graph.results.size());
   size_t next = 0;
+  StreamShare::Lists of_tokens;
   for (const PassSection& pass : program.objective.passes) {
     set_tokens(executor, program.group, streams_of, pass.stream, share_);
     executor.run(pass.section);
     for (const MicroBatchValues& values : program.group) {
       const size_t first = values.loss_result + next;
       copy_results(executor, first, std::span(scores_).subspan(first, pass.scores));
+      for (size_t i = first; i < first + pass.scores; ++i)
+        if (is_of_tokens(program.graph, i, values)) of_tokens.push_back(&scores_[i]);
     }
     next += pass.scores;
   }
+  share_.collect(of_tokens);
 }
 
 std::span<const std::vector<double>> TrainingSession::scores(size_t in_group) const {
@@ -390,8 +421,9 @@ std::vector<std::vector<float>> TrainingSession::score_texts(size_t model, std::
   const Traced traced(&executor);
   std::vector<BatchStreams> group;
   for (const data::MicroBatch& batch : batches) group.emplace_back(std::span(&batch, 1));
-  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f, share_);
-  set_tokens(executor, program.group, streams_in(group), 0, share_);
+  StreamShare whole(nullptr, 1);  // ranks share no texts
+  fill_group(executor, program.graph, program.group, group.size(), streams_in(group), 1.0f, whole);
+  set_tokens(executor, program.group, streams_in(group), 0, whole);
   executor.run(0);
   std::vector<std::vector<float>> scores;
   for (size_t i = 0; i < batches.size(); ++i) {

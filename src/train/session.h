@@ -88,8 +88,8 @@ class TrainingSession {
   // PlannedJob::together(). REQUIRES: the job has such passes; for precomputed scores of the reference, no step has
   // been made.
   void score(std::span<const BatchStreams> group);
-  // Returns the scores of a micro-batch by the last score(), pass after pass: f32 [rows] or [tokens], valid until the
-  // next one.
+  // Returns the scores of a micro-batch by the last score(), pass after pass: f32 [rows] or [tokens], of all ranks that
+  // share it; valid until the next one.
   [[nodiscard]] std::span<const std::vector<double>> scores(size_t in_group = 0) const;
   // Returns the scores of each batch's tokens by the job's reward model number `model`. REQUIRES: its program has
   // capacity for the texts of each batch, and PlannedJob::together() for so many batches.
@@ -139,10 +139,13 @@ class TrainingSession {
  private:
   // Returns the executor of a program of planned_.beside. The first call starts its lanes.
   Executor& started(const JobProgram& program);
+  // Starts the program of planned_.training.
+  void start_training();
   void set_step_values();
   template <typename StreamsOf>
-  void run_forward(Executor& executor, const AppendedObjective& objective, std::span<const MicroBatchValues> group,
-                   const StreamsOf& streams_of, SectionId section);
+  void run_forward(Executor& executor, const Graph& graph, const AppendedObjective& objective,
+                   std::span<const MicroBatchValues> group, const StreamsOf& streams_of, SectionId section);
+  void share_results(const Graph& graph, const AppendedObjective& objective, std::span<const MicroBatchValues> group);
 
   const Job& job_;
   PlannedJob& planned_;

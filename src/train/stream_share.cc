@@ -59,13 +59,17 @@ int64_t StreamShare::rows(size_t in_group, int stream, int64_t tokens) const {
 
 void StreamShare::fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, size_t in_group,
                        AxisId tokens, const TensorView& to) const {
-  const bool is_own = column.column.name == kOwnOffsets.name;
+  const bool are_borders = column.column.name == kOwnBorders.name;
+  const bool is_own = are_borders || column.column.name == kOwnOffsets.name;
   const std::span<const std::byte> content = batch.content(is_own ? kSeqOffsets.name : column.column.name);
   if (!is_shared() || value.type.axis != tokens) {
     infer::copy_column(value, content, to);
     if (!is_own) return;
-    for (int32_t& offset : span_of(to.as<int32_t>(), to.elems()))
-      offset -= narrow<int32_t>(place() * nth(rows_[in_group], column.stream));
+    const auto rows = narrow<int32_t>(nth(rows_[in_group], column.stream));
+    for (int32_t& offset : span_of(to.as<int32_t>(), to.elems())) {
+      offset -= narrow<int32_t>(place()) * rows;
+      if (are_borders) offset = std::clamp(offset, 0, rows);
+    }
     return;
   }
   const int64_t rows = nth(rows_[in_group], column.stream);
@@ -78,24 +82,39 @@ void StreamShare::fill(const Value& value, const BatchColumn& column, const infe
   std::fill_n(to.as<int32_t>() + own, rows - own, data::kIgnoredLabel);
 }
 
-void StreamShare::add_up(std::vector<double>& numbers) {
-  if (!is_shared()) return;
-  const std::vector<std::vector<double>> all = exchange_numbers(*peers_, numbers);
-  const int64_t first = peers_->rank() - place();
-  numbers.assign(numbers.size(), 0);
-  for (int64_t rank = first; rank < first + ranks_; ++rank)
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += nth(all, rank)[i];
+void StreamShare::add_up(const Lists& lists) {
+  exchange(lists, [](std::vector<double>& sums, std::span<const double> of_rank) {
+    sums.resize(of_rank.size(), 0);
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += of_rank[i];
+  });
 }
 
-void StreamShare::add_up(std::span<std::vector<double>> lists) {
+void StreamShare::collect(const Lists& lists) {
+  exchange(lists, [](std::vector<double>& all, std::span<const double> of_rank) {
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+  });
+}
+
+// Empties the lists, and hands each to `take` with what each of the ranks that share a micro-batch had in it, in order
+// of rank.
+template <typename Take>
+void StreamShare::exchange(const Lists& lists, const Take& take) {
   if (!is_shared() || lists.empty()) return;
-  std::vector<double> all;
-  for (const std::vector<double>& list : lists) all.insert(all.end(), list.begin(), list.end());
-  add_up(all);
-  auto next = all.begin();
-  for (std::vector<double>& list : lists) {
-    std::copy_n(next, list.size(), list.begin());
-    next += std::ssize(list);
+  std::vector<double> mine;
+  std::vector<size_t> sizes;
+  for (std::vector<double>* const list : lists) {
+    mine.insert(mine.end(), list->begin(), list->end());
+    sizes.push_back(list->size());
+    list->clear();
+  }
+  const std::vector<std::vector<double>> all = exchange_numbers(*peers_, mine);
+  const int64_t first = peers_->rank() - place();
+  for (int64_t rank = first; rank < first + ranks_; ++rank) {
+    std::span<const double> left = nth(all, rank);
+    for (size_t i = 0; i < lists.size(); ++i) {
+      take(*lists[i], left.first(sizes[i]));
+      left = left.subspan(sizes[i]);
+    }
   }
 }
 

@@ -38,12 +38,16 @@ class StreamShare {
   // the group.
   void fill(const Value& value, const BatchColumn& column, const infer::Batch& batch, size_t in_group, AxisId tokens,
             const TensorView& to) const;
+  using Lists = std::vector<std::vector<double>*>;
   // Replaces numbers of this rank by their sums over the ranks that share a micro-batch, in order of rank. REQUIRES:
   // these have as many numbers.
-  void add_up(std::vector<double>& numbers);
-  void add_up(std::span<std::vector<double>> lists);
+  void add_up(const Lists& lists);
+  // Replaces the numbers of this rank's rows by those of the rows of all these ranks, one rank behind the other.
+  void collect(const Lists& lists);
 
  private:
+  template <typename Take>
+  void exchange(const Lists& lists, const Take& take);
   [[nodiscard]] int64_t place() const { return peers_->rank() % ranks_; }  // of this rank among those that share
 
   Peers* peers_;

@@ -16,7 +16,7 @@ namespace {
 
 // The rows of each column that a rank has got.
 struct FilledColumns {
-  std::vector<int32_t> ids, labels, offsets, own_offsets;
+  std::vector<int32_t> ids, labels, offsets, own_offsets, own_borders;
 };
 
 // A stream of two sequences, of `first` tokens and of all that follow: token t has the id 10 + t and the label 50 + t.
@@ -56,7 +56,8 @@ std::vector<FilledColumns> filled(int ranks, int context, const std::vector<data
     nth(all, peers.rank()) = {.ids = column("ids", per_token, rows),
                               .labels = column("labels", per_token, rows),
                               .offsets = column(kSeqOffsets.name, of_sequences, 3),
-                              .own_offsets = column(kOwnOffsets.name, of_sequences, 3)};
+                              .own_offsets = column(kOwnOffsets.name, of_sequences, 3),
+                              .own_borders = column(kOwnBorders.name, of_sequences, 3)};
   });
   for (const std::string& error : errors) CHECK(error == "");
   return all;
@@ -76,6 +77,28 @@ TEST_CASE("of a stream of odd length the last rank has rows behind the last toke
   for (const FilledColumns& rank : ranks) CHECK(rank.offsets == Ints{0, 3, 7});
   CHECK(ranks[0].own_offsets == Ints{0, 3, 7});
   CHECK(ranks[1].own_offsets == Ints{-4, -1, 3});
+  CHECK(ranks[0].own_borders == Ints{0, 3, 4});
+  CHECK(ranks[1].own_borders == Ints{0, 0, 3});
+}
+
+TEST_CASE("ranks that share a stream add up numbers, and put those of their rows behind each other") {
+  using Numbers = std::vector<double>;
+  std::vector<Numbers> sums(4), rows(4);
+  const std::vector<std::string> errors = run_ranks(4, [&](Peers& peers) {
+    train::StreamShare share(&peers, 2);
+    const double rank = peers.rank();
+    Numbers &sum = nth(sums, peers.rank()) = {rank, 10 * rank}, &row = nth(rows, peers.rank()) = {rank, -rank};
+    Numbers none;
+    share.add_up({&sum, &none});
+    share.collect({&none, &row});
+    CHECK(none.empty());
+  });
+  for (const std::string& error : errors) CHECK(error == "");
+  CHECK(sums[0] == Numbers{1, 10});
+  CHECK(sums[1] == sums[0]);
+  CHECK(sums[2] == Numbers{5, 50});
+  CHECK(rows[1] == Numbers{0, 0, 1, -1});
+  CHECK(rows[3] == Numbers{2, -2, 3, -3});
 }
 
 // Ranks have rows in multiples of four.

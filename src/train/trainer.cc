@@ -136,7 +136,10 @@ void Trainer::draw_layers_if_due() {
   has_drawn_ = true;
   const LayerDraw draw = draws_->at(position_.step);
   if (listeners_.before_draw) listeners_.before_draw();
-  or_save([&] { session_.draw(draw); });
+  or_save([&] {
+    ranks_.agree([&] { session_.draw(draw); });
+    check_same_plan();
+  });
   log_info("from step {} on: {} {} trained", position_.step + 1, layers_text(draw.numbers),
            draw.numbers.size() == 1 ? "is" : "are");
   if (listeners_.draw) listeners_.draw(draw);

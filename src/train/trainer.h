@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "data/batch.h"
+#include "job/initial_state.h"
 #include "job/training_data.h"
 #include "saved/checkpoint.h"
 #include "saved/run_start.h"
@@ -96,9 +97,9 @@ class Trainer {
   Trainer(const Job& job, TrainingSession& session, const TrainingData& data, RunStart start, BaseIdentity base,
           TrainingListeners listeners, MakeRounds make_rounds = {}, Ranks* ranks = nullptr);
 
-  // Throws InputError, on all ranks, naming what differs on the first rank that has another job, other data or another
-  // base than rank 0, or is another version of the program.
-  void check_same_on_all_ranks(std::string_view version);
+  // Throws InputError, on all ranks, naming what differs on the first rank that has another job, other data or other
+  // weights in the `files` that it begins with than rank 0, or is another version of the program.
+  void check_same_on_all_ranks(std::string_view version, const WeightFiles& files);
 
   [[nodiscard]] const TrainingLength& length() const { return length_; }
   // Loads the state of the checkpoint that the run starts from, if there is one. Call it after the weights are loaded.
@@ -161,6 +162,7 @@ class Trainer {
   }
   void restart_adapter_if_due();
   void draw_layers_if_due();
+  void check_same_plan();
   void keep_base_of(const CheckpointRecord& checkpoint);
   [[nodiscard]] TrainedFacts facts() const;
 

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -117,7 +120,12 @@ void Trainer::first_with_parts(const std::function<void()>& body) {
   ranks_.agree([&] { ranks_.is_first() ? parts->lead(body) : parts->follow(); });
 }
 
-void Trainer::check_same_on_all_ranks(std::string_view version) {
+// Throws InputError if the plan of newly drawn layers has another order of exchanges on some rank.
+void Trainer::check_same_plan() {
+  if (ranks_.are_several()) check_alike(ranks_, {{"plan", collectives_checksum(session_.planned())}});
+}
+
+void Trainer::check_same_on_all_ranks(std::string_view version, const WeightFiles& files) {
   if (!ranks_.are_several()) return;
   nlohmann::ordered_json facts = {{"spillway", version}};
   for (const auto& [key, value] : position_.settings) facts[key] = value;
@@ -125,10 +133,16 @@ void Trainer::check_same_on_all_ranks(std::string_view version) {
   facts["base_model"] = base_checksum(position_.base);
   const PlanContext& plan = session_.planned().context;
   facts["trained weights"] = trained_checksum(session_.training().graph);
+  const auto identify = [&](std::string_view key, const std::optional<SafetensorsFolder>& folder) {
+    if (folder) facts[std::string(key)] = base_checksum(identify_base(*folder));
+  };
+  identify("lora_model_dir", files.adapter);
+  identify("the reference's weights", files.reference);
+  identify("value_model_path", files.value);
+  for (size_t i = 0; i < files.beside.size(); ++i) identify(fmt::format("reward model {}", i + 1), files.beside[i]);
   facts["zero_stage"] = fmt::format("{} over {} ranks", plan.zero_stage, plan.ranks / plan.copies);
   facts["gradient_reduction"] = fmt::format("hosts of {} ranks", job_.config.ranks.together);
-  if (!session_.training().split_weights.empty() || job_.config.ranks.context > 1)
-    facts["plan"] = collectives_checksum(session_.planned());
+  facts["plan"] = collectives_checksum(session_.planned());
   facts["resume_from_checkpoint"] = fmt::format("step {}", position_.step);
   check_alike(ranks_, facts);
 }

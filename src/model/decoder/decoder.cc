@@ -52,16 +52,6 @@ ops::AttentionOptions attention_options(const Attention& attention, const ModelO
           .soft_cap = attention.soft_cap};
 }
 
-// Adds the axis of all rows of a stream that ranks share.
-ops::SharedStream shared_stream(Builder& builder, const ModelOptions& options) {
-  const int64_t ranks = options.context_ranks;
-  if (ranks == 1) return {};
-  return {ranks, builder.add_axis({.name = "tokens of all ranks",
-                                   .capacity = ranks * options.own_tokens(),
-                                   .of = kTokenAxis,
-                                   .per_token = ranks})};
-}
-
 // The states of layers as generation has them: each is a cache, "cache.layers.0.key".
 class States {
  public:
@@ -233,7 +223,7 @@ ModelGraph Decoder::build(Builder& builder, const ModelOptions& options) const {
   DecoderParts parts(
       layers, config_,
       {.positions = positions, .seq_offsets = is_shared ? own_offsets : offsets, .longest = options.tokens});
-  const ops::SharedStream shared = shared_stream(builder, options);
+  const ops::SharedStream shared = is_shared ? layers.add_shared_stream() : ops::SharedStream();
   std::vector<AttentionHeads> heads_of(config_.layers.size());  // whose keys and values later layers may share
   TokenMixing mixing;
   mixing.attend = [&](int64_t layer, const AttentionHeads& heads) {

@@ -242,8 +242,9 @@ class MixtureBuilder {
   // Notes how evenly experts are used, for what all layers compute together. The loss of transformers counts the
   // experts that the logits alone would choose, which are others where a bias chooses, too.
   void note_load(ValueId logits, const ops::SortedPairs& pairs) {
+    const ValueId use = use_of(logits, pairs);
     if (parts_.layers().options().router_aux_loss_coef == 0) {
-      parts_.expert_loads().push_back({kNone, pairs.offsets});
+      parts_.expert_loads().push_back({kNone, use});
       return;
     }
     ops::SortedPairs counted = pairs;
@@ -252,7 +253,15 @@ class MixtureBuilder {
       counted = ops::sort_pairs(builder(), by_logits.experts, mixture_.experts);
     }
     const ValueId load = ops::router_load(builder(), logits, counted, parts_.own_offsets());
-    parts_.expert_loads().push_back({load, pairs.offsets});
+    parts_.expert_loads().push_back({load, use});
+  }
+
+  // Returns the pairs of each expert: those of all ranks that share the stream, without rows behind its last token.
+  [[nodiscard]] ValueId use_of(ValueId logits, const ops::SortedPairs& pairs) {
+    const ModelOptions& options = parts_.layers().options();
+    if (parts_.own_offsets() == kNone || !options.reports_expert_load) return pairs.offsets;
+    const ValueId own = ops::router_load(builder(), logits, pairs, parts_.own_offsets());
+    return ops::sum_over_ranks(builder(), own, options.context_ranks);
   }
 
   [[nodiscard]] Adapter adapter(MixtureTensor tensor, ValueId rows, const ops::SortedPairs& pairs) {
@@ -348,10 +357,10 @@ void append_expert_loads(DecoderParts& parts, ModelGraph& model) {
   }
   if (options.reports_expert_load) {
     ValueId largest = kNone;
-    for (const ExpertLoad& load : loads) largest = ops::largest_load(builder, load.offsets, largest);
+    for (const ExpertLoad& load : loads) largest = ops::largest_load(builder, load.use, largest);
     model.metrics.push_back({"expert_load", largest});
     ValueId reached = kNone;
-    for (const ExpertLoad& load : loads) reached = ops::reached_experts(builder, load.offsets, reached);
+    for (const ExpertLoad& load : loads) reached = ops::reached_experts(builder, load.use, reached);
     model.metrics.push_back({kExpertsReached, reached, /*is_count=*/true});
   }
 }

@@ -31,8 +31,8 @@ struct AttentionHeads {
 
 // The use of the experts of a layer by its router.
 struct ExpertLoad {
-  ValueId load = kNone;     // router_load, where the model has a load-balancing loss
-  ValueId offsets = kNone;  // those of sort_pairs
+  ValueId load = kNone;  // of this rank's rows: router_load, where the model has a load-balancing loss
+  ValueId use = kNone;   // the pairs of each expert as largest_load takes them, of all ranks that share the stream
 };
 
 // The inputs from which the rotation of heads follows.

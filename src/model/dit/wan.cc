@@ -30,7 +30,8 @@ constexpr double kImageEps = 1e-5;  // of the image embedder's norms
 
 // The values that describe clips, in addition to the stream. Offsets are i32 [C + 1].
 struct Conditions {
-  ValueId positions = kNone, clips = kNone;      // of the stream
+  ValueId positions = kNone;                     // of the stream
+  ValueId clips = kNone, own_clips = kNone;      // in the whole stream, and in the rows of it that this rank has
   ValueId timestep = kNone;                      // f32 [C, D]
   ValueId modulation = kNone;                    // f32 [C, kParts * D]
   ValueId text = kNone, text_offsets = kNone;    // [C * text_tokens, D]
@@ -47,6 +48,7 @@ class WanBuilder {
 
  private:
   [[nodiscard]] int64_t width() const { return config_.width(); }
+  [[nodiscard]] ValueType of_clips() const { return {DType::kI32, {options_.max_sequences + 1}}; }
   ValueId column(const Column& c, const ValueType& type) {
     return add_column(b_, c, type, result_.columns, options_.stream);
   }
@@ -92,13 +94,16 @@ class WanBuilder {
   const WanConfig& config_;
   const ModelOptions& options_;
   Layers layers_;
+  ops::SharedStream shared_;  // where ranks share it
   ModelGraph result_;
 };
 
 ModelGraph WanBuilder::run() {
-  b_.add_axis({.name = "tokens", .capacity = options_.tokens});
-  result_.dropout_seed = layers_.declare_dropout();
+  b_.add_axis({.name = "tokens", .capacity = options_.own_tokens()});
+  const bool is_shared = options_.context_ranks > 1;
+  result_.dropout_seed = layers_.declare_dropout(is_shared ? column(kOwnOffsets, of_clips()) : kNone);
   const Conditions seen = conditions();
+  if (is_shared) shared_ = layers_.add_shared_stream();
   b_.begin_block(options_.prefix + "patch_embedding");
   ValueId h = embed_patches();
   b_.end_block();
@@ -143,11 +148,12 @@ ValueId WanBuilder::norm(const std::string& module, ValueId x, double eps) {
 
 Conditions WanBuilder::conditions() {
   const int64_t clips = options_.max_sequences;
-  const ValueType offsets{DType::kI32, {clips + 1}};
+  const ValueType offsets = of_clips();
   const std::string prefix = "condition_embedder.";
   Conditions seen;
-  seen.positions = column(kPatchPositions, {DType::kI32, {options_.tokens, 3}, kTokenAxis});
+  seen.positions = column(kPatchPositions, {DType::kI32, {options_.own_tokens(), 3}, kTokenAxis});
   seen.clips = column(kSeqOffsets, offsets);
+  seen.own_clips = options_.context_ranks > 1 ? column(kOwnBorders, offsets) : seen.clips;
   const ValueId timestep = column(kTimestepEmbedding, {DType::kF32, {clips, config_.freq_dim}});
   const ValueId first = ops::silu(b_, project(prefix + "time_embedder.linear_1", width(), timestep));
   seen.timestep = project(prefix + "time_embedder.linear_2", width(), first);
@@ -176,7 +182,7 @@ ValueId WanBuilder::embed_image(ValueId image) {
 // A convolution whose kernel is as large as its stride.
 ValueId WanBuilder::embed_patches() {
   const int64_t elems = config_.in_channels * config_.patch_elems();
-  const ValueId patches = column(kPatches, {DType::kF32, {options_.tokens, elems}, kTokenAxis});
+  const ValueId patches = column(kPatches, {DType::kF32, {options_.own_tokens(), elems}, kTokenAxis});
   const std::array<int64_t, 3>& patch = config_.patch_size;
   Parameter w = layers_.base_parameter(ParameterRole::kProjection, "patch_embedding", {width(), elems});
   w.source.shape = {width(), config_.in_channels, patch[0], patch[1], patch[2]};
@@ -186,7 +192,7 @@ ValueId WanBuilder::embed_patches() {
 }
 
 ValueId WanBuilder::block(const std::string& prefix, const Conditions& seen, ValueId h) {
-  const ops::Modulation modulation{ops::add_row(b_, seen.modulation, table(prefix, kParts)), seen.clips};
+  const ops::Modulation modulation{ops::add_row(b_, seen.modulation, table(prefix, kParts)), seen.own_clips};
   ValueId x = ops::modulated_layer_norm(b_, h, modulation, {.scale = kScale, .shift = kShift}, config_.eps);
   h = ops::gated_add(b_, h, attend_to_clip(prefix + "attn1.", seen, x), modulation, kGate);
 
@@ -208,28 +214,32 @@ ValueId WanBuilder::attend_to_clip(const std::string& prefix, const Conditions& 
   const ValueId q = ops::axial_rope(b_, normal_heads(prefix, "to_q", "norm_q", x), seen.positions, axes);
   const ValueId k = ops::axial_rope(b_, normal_heads(prefix, "to_k", "norm_k", x), seen.positions, axes);
   const ValueId v = linear(prefix + "to_v", x);
-  return linear(prefix + "to_out.0", ops::attention(b_, q, k, v, seen.clips, attention_options(0)));
+  const ops::AttentionOptions how = attention_options(0);
+  return linear(prefix + "to_out.0", options_.context_ranks > 1
+                                         ? ops::shared_attention(b_, q, k, v, seen.clips, how, shared_)
+                                         : ops::attention(b_, q, k, v, seen.clips, how));
 }
 
-// Returns the cross-attention to the text plus, with the same queries, to the image.
+// Returns the cross-attention to the text plus, with the same queries, to the image. Ranks that share clips have all
+// keys and values of these, which are few, and each its own queries.
 ValueId WanBuilder::attend_to_text(const std::string& prefix, const Conditions& seen, ValueId x) {
   const ValueId q = normal_heads(prefix, "to_q", "norm_q", x);
   const ValueId k = normal_heads(prefix, "to_k", "norm_k", seen.text), v = linear(prefix + "to_v", seen.text);
   const ValueId of_text =
-      ops::cross_attention(b_, q, k, v, seen.clips, seen.text_offsets, attention_options(options_.text_tokens));
+      ops::cross_attention(b_, q, k, v, seen.own_clips, seen.text_offsets, attention_options(options_.text_tokens));
   if (seen.image == kNone) return of_text;
   const ValueId image_k = normal_heads(prefix, "add_k_proj", "norm_added_k", seen.image);
   const ValueId image_v = linear(prefix + "add_v_proj", seen.image);
-  return ops::add(
-      b_, of_text,
-      ops::cross_attention(b_, q, image_k, image_v, seen.clips, seen.image_offsets, attention_options(kImageTokens)));
+  return ops::add(b_, of_text,
+                  ops::cross_attention(b_, q, image_k, image_v, seen.own_clips, seen.image_offsets,
+                                       attention_options(kImageTokens)));
 }
 
 // The table's rows are shift and scale, to both of which the timestep is added as it is.
 ValueId WanBuilder::head(const Conditions& seen, ValueId h) {
   const ValueId rows = ops::add_row(b_, ops::repeat_columns(b_, seen.timestep, kHeadParts), table("", kHeadParts));
   const ValueId x =
-      ops::modulated_layer_norm(b_, h, {rows, seen.clips}, {.scale = kScale, .shift = kShift}, config_.eps);
+      ops::modulated_layer_norm(b_, h, {rows, seen.own_clips}, {.scale = kScale, .shift = kShift}, config_.eps);
   return project("proj_out", config_.out_channels * config_.patch_elems(), x);
 }
 
@@ -242,6 +252,7 @@ class Wan final : public Model {
                .out_channels = config.out_channels,
                .patch = config.patch_size,
                .max_positions = config.rope_max_seq_len,
+               .heads = config.num_attention_heads,
                .text_width = config.text_dim,
                .image_width = config.image_dim,
                .timestep_size = config.freq_dim,

@@ -35,6 +35,7 @@ class Flow final : public Objective {
       : preconditions_(preconditions), shows_prediction_(shows_prediction) {}
 
   [[nodiscard]] std::string_view name() const override { return "flow matching"; }
+  [[nodiscard]] bool is_sum_of_tokens() const override { return true; }
   [[nodiscard]] std::vector<LossColumn> columns() const override {
     return {{{data::kFlowTarget, fill_typical}, like_prediction}, {{data::kSigma, fill_typical}, f32_per_clip}};
   }

@@ -113,9 +113,11 @@ const OpDef kBalanceLoss{.name = kLossName,
 
 // Returns the type of a number that goes on from layer to layer.
 std::vector<ValueType> infer_running(std::string_view name, TypeList inputs, DType dtype) {
-  const ValueType& offsets = *inputs[kExpertOffsets];
-  expect_rank(name, "offsets", offsets, 1);
-  expect_same(name, "offsets", offsets, {DType::kI32, offsets.shape});
+  const ValueType& use = *inputs[kUse];
+  const bool is_load = use.dtype == DType::kF32;
+  expect_rank(name, "use", use, is_load ? 2 : 1);
+  expect_same(name, "use", use,
+              is_load ? ValueType{DType::kF32, {2, use.shape[1]}} : ValueType{DType::kI32, use.shape});
   if (inputs[kBefore] != nullptr) expect_scalar(name, "the number before", *inputs[kBefore], dtype);
   return {{dtype, {1}}};
 }
@@ -156,12 +158,12 @@ BalanceLoss balance_loss(Builder& builder, ValueId load, int64_t top_k, ValueId 
   return {.weighted = outputs[0], .loss = outputs[1]};
 }
 
-ValueId largest_load(Builder& builder, ValueId offsets, ValueId before) {
-  return builder.append_one(balance_loss_op::kLargestLoad, {offsets, before}, {});
+ValueId largest_load(Builder& builder, ValueId use, ValueId before) {
+  return builder.append_one(balance_loss_op::kLargestLoad, {use, before}, {});
 }
 
-ValueId reached_experts(Builder& builder, ValueId offsets, ValueId before) {
-  return builder.append_one(balance_loss_op::kReachedExperts, {offsets, before}, {});
+ValueId reached_experts(Builder& builder, ValueId use, ValueId before) {
+  return builder.append_one(balance_loss_op::kReachedExperts, {use, before}, {});
 }
 
 }  // namespace spillway::ops

@@ -29,11 +29,12 @@ struct BalanceLoss {
 [[nodiscard]] BalanceLoss balance_loss(Builder& builder, ValueId load, int64_t top_k, ValueId weight);
 
 // Returns the largest number of pairs that an expert of a layer has over their mean, or `before`, f32 [1], if that is
-// larger: f32 [1], 1 where experts are used alike, 0 without pairs. `before` may be kNone. It gets no gradient.
-[[nodiscard]] ValueId largest_load(Builder& builder, ValueId offsets, ValueId before);
+// larger: f32 [1], 1 where experts are used alike, 0 without pairs. `use` is the offsets of the layer's pairs, or its
+// load. `before` may be kNone. It gets no gradient.
+[[nodiscard]] ValueId largest_load(Builder& builder, ValueId use, ValueId before);
 
 // Returns how many experts of a layer have at least one pair, plus `before`, i32 [1], which may be kNone: i32 [1]. It
 // gets no gradient.
-[[nodiscard]] ValueId reached_experts(Builder& builder, ValueId offsets, ValueId before);
+[[nodiscard]] ValueId reached_experts(Builder& builder, ValueId use, ValueId before);
 
 }  // namespace spillway::ops

@@ -113,22 +113,20 @@ void balance_loss_grad_cpu(const KernelArgs& args) {
 }
 
 void largest_load_cpu(const KernelArgs& args) {
-  const auto* const offsets = args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>();
-  const int64_t experts = args.inputs[balance_loss_op::kExpertOffsets].elems() - 1;
+  const balance_loss_op::ExpertPairs use(args.inputs[balance_loss_op::kUse]);
   int32_t most = 0;
-  for (int64_t e = 0; e < experts; ++e) most = std::max(most, offsets[e + 1] - offsets[e]);
-  const auto pairs = static_cast<float>(offsets[experts]);
-  const float load = pairs == 0 ? 0 : static_cast<float>(most) * static_cast<float>(experts) / pairs;
+  for (int64_t e = 0; e < use.experts; ++e) most = std::max(most, use.of(e));
+  const auto pairs = static_cast<float>(use.of_all());
+  const float load = pairs == 0 ? 0 : static_cast<float>(most) * static_cast<float>(use.experts) / pairs;
   const auto* const before = args.inputs[balance_loss_op::kBefore].as<float>();
   *args.outputs[0].as<float>() = before == nullptr ? load : std::max(*before, load);
 }
 
 void reached_experts_cpu(const KernelArgs& args) {
-  const auto* const offsets = args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>();
+  const balance_loss_op::ExpertPairs use(args.inputs[balance_loss_op::kUse]);
   const auto* const before = args.inputs[balance_loss_op::kBefore].as<int32_t>();
   int32_t reached = before == nullptr ? 0 : *before;
-  for (int64_t e = 0; e + 1 < args.inputs[balance_loss_op::kExpertOffsets].elems(); ++e)
-    reached += offsets[e] < offsets[e + 1] ? 1 : 0;
+  for (int64_t e = 0; e < use.experts; ++e) reached += use.of(e) > 0 ? 1 : 0;
   *args.outputs[0].as<int32_t>() = reached;
 }
 

@@ -115,21 +115,21 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreads)
-    largest_load_kernel(const int32_t* offsets, int64_t experts, const float* before, float* out) {
+    largest_load_kernel(balance_loss_op::ExpertPairs use, const float* before, float* out) {
   float most = 0;
-  for_thread(experts, [&](int64_t e) { most = fmaxf(most, static_cast<float>(offsets[e + 1] - offsets[e])); });
+  for_thread(use.experts, [&](int64_t e) { most = fmaxf(most, static_cast<float>(use.of(e))); });
   most = cuda::block_reduce<kThreads>(most, 0.0f, cuda::Max());
   if (threadIdx.x != 0) return;
-  const auto pairs = static_cast<float>(offsets[experts]);
-  const float load = pairs == 0 ? 0 : most * static_cast<float>(experts) / pairs;
+  const auto pairs = static_cast<float>(use.of_all());
+  const float load = pairs == 0 ? 0 : most * static_cast<float>(use.experts) / pairs;
   *out = before == nullptr ? load : fmaxf(*before, load);
 }
 
 // Counts in f32, which has whole numbers up to far more experts than a layer has.
 __global__ void __launch_bounds__(kThreads)
-    reached_experts_kernel(const int32_t* offsets, int64_t experts, const int32_t* before, int32_t* out) {
+    reached_experts_kernel(balance_loss_op::ExpertPairs use, const int32_t* before, int32_t* out) {
   float own = 0;
-  for_thread(experts, [&](int64_t e) { own += offsets[e] < offsets[e + 1] ? 1.0f : 0.0f; });
+  for_thread(use.experts, [&](int64_t e) { own += use.of(e) > 0 ? 1.0f : 0.0f; });
   const auto reached = static_cast<int32_t>(cuda::block_sum<kThreads>(own));
   if (threadIdx.x == 0) *out = before == nullptr ? reached : *before + reached;
 }
@@ -177,15 +177,13 @@ void balance_loss_grad_cuda(const KernelArgs& args) {
 
 void largest_load_cuda(const KernelArgs& args) {
   cuda::launch(largest_load_kernel, {1, kThreads}, args.stream,
-               args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
-               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1,
+               balance_loss_op::ExpertPairs(args.inputs[balance_loss_op::kUse]),
                args.inputs[balance_loss_op::kBefore].as<float>(), args.outputs[0].as<float>());
 }
 
 void reached_experts_cuda(const KernelArgs& args) {
   cuda::launch(reached_experts_kernel, {1, kThreads}, args.stream,
-               args.inputs[balance_loss_op::kExpertOffsets].as<int32_t>(),
-               args.inputs[balance_loss_op::kExpertOffsets].elems() - 1,
+               balance_loss_op::ExpertPairs(args.inputs[balance_loss_op::kUse]),
                args.inputs[balance_loss_op::kBefore].as<int32_t>(), args.outputs[0].as<int32_t>());
 }
 

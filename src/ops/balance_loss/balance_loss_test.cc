@@ -110,6 +110,19 @@ TEST_CASE("the largest load is that of the most used expert of all layers, over 
   CHECK(run.numbers(last) == Numbers{2});
 }
 
+TEST_CASE("the use of experts is read from a load as from the offsets of pairs") {
+  Graph graph{.axes = {{"tokens", 1}}};
+  Builder b(graph);
+  const ValueId load = b.input("load", {DType::kF32, {2, 4}}, ValueKind::kBatch);
+  const ValueId none = b.input("none", {DType::kF32, {2, 4}}, ValueKind::kBatch);
+  const ValueId largest = ops::largest_load(b, load, kNone), of_none = ops::largest_load(b, none, kNone);
+  const ValueId reached = ops::reached_experts(b, none, ops::reached_experts(b, load, kNone));
+  const Run run(graph, {{load, {3, 0, 2, 5, 9, 9, 9, 9}}, {none, {0, 0, 0, 0, 1, 1, 1, 1}}});
+  CHECK(run.numbers(largest) == Numbers{2});  // 5 of 10 pairs, of which each of four experts would have 2.5
+  CHECK(run.numbers(of_none) == Numbers{0});
+  CHECK(run.numbers(reached) == Numbers{3});
+}
+
 TEST_CASE("the experts that some token has reached are counted over all layers") {
   Graph graph{.axes = {{"tokens", 3}}};
   Builder b(graph);

@@ -18,8 +18,9 @@ struct SequenceErrors {
 // Returns loss = the sum over sequences of weights[s] * mean of (prediction - target)^2 over the elements of s, so that
 // the weight alone decides how much a sequence counts, whatever its length. A sequence without tokens has 0.
 // Differences and their squares are f32, sums f64 and in an order that depends on the stream alone. The gradient is the
-// prediction's, not the target's or the weights'; tokens of no sequence among the C get 0. The loss may end the graph:
-// then its cotangent is one.
+// prediction's, not the target's or the weights'. Of a sequence that begins before the tokens, or ends behind them, as
+// where ranks share a stream, those that are there have their share of its mean. Tokens of no sequence among the C get
+// 0. The loss may end the graph: then its cotangent is one.
 [[nodiscard]] SequenceErrors mean_squared_error(Builder& builder, ValueId prediction, ValueId target, ValueId weights,
                                                 ValueId seq_offsets);
 

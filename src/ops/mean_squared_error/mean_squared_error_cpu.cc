@@ -4,6 +4,8 @@
 #define HWY_TARGET_INCLUDE "ops/mean_squared_error/mean_squared_error_cpu.cc"
 #include <hwy/foreach_target.h>
 
+#include <algorithm>
+
 #include "ops/mean_squared_error/operands.h"
 #include "ops/modulation/token_blocks.h"
 #include "ops/vector-inl.h"
@@ -41,7 +43,8 @@ void mean_squared_error(const KernelArgs& args) {
   double loss = 0;
   for (int64_t s = 0; s < weights.shape[0]; ++s) {
     double squares = 0;
-    for (int64_t row = offsets[s]; row < offsets[s + 1]; ++row) squares += of_rows[row];
+    const int64_t end = std::min<int64_t>(offsets[s + 1], prediction.shape[0]);
+    for (int64_t row = std::max(offsets[s], 0); row < end; ++row) squares += of_rows[row];
     const int64_t elems = (offsets[s + 1] - offsets[s]) * width;
     const double mean = elems > 0 ? squares / static_cast<double>(elems) : 0;
     args.outputs[1].as<float>()[s] = static_cast<float>(mean);

@@ -46,13 +46,13 @@ __global__ void __launch_bounds__(kThreads)
 
 // Uses one block, for one sequence after the other.
 __global__ void __launch_bounds__(kThreads)
-    sequence_errors_kernel(const double* of_rows, const int32_t* offsets, const float* weights, int64_t sequences,
-                           int64_t width, float* loss, float* of_each) {
+    sequence_errors_kernel(const double* of_rows, int64_t rows, const int32_t* offsets, const float* weights,
+                           int64_t sequences, int64_t width, float* loss, float* of_each) {
   double total = 0;
   for (int64_t s = 0; s < sequences; ++s) {
     double squares = 0;
-    for (int64_t row = offsets[s] + static_cast<int64_t>(threadIdx.x); row < offsets[s + 1]; row += kThreads)
-      squares += of_rows[row];
+    const int64_t begin = offsets[s] < 0 ? 0 : offsets[s], end = offsets[s + 1] < rows ? offsets[s + 1] : rows;
+    for (int64_t row = begin + static_cast<int64_t>(threadIdx.x); row < end; row += kThreads) squares += of_rows[row];
     squares = cuda::block_sum<kThreads>(squares);
     const int64_t elems = (offsets[s + 1] - offsets[s]) * width;
     const double mean = elems > 0 ? squares / static_cast<double>(elems) : 0;
@@ -93,8 +93,9 @@ void mean_squared_error_cuda(const KernelArgs& args) {
     cuda::launch(row_squares_kernel<P, T>, {div_ceil(rows, kWarps), kThreads}, args.stream, prediction.as<P>(),
                  args.inputs[kTarget].as<T>(), rows, width, of_rows);
   });
-  cuda::launch(sequence_errors_kernel, {1, kThreads}, args.stream, of_rows, args.inputs[kSeqOffsets].as<int32_t>(),
-               weights.as<float>(), weights.shape[0], width, args.outputs[0].as<float>(), args.outputs[1].as<float>());
+  cuda::launch(sequence_errors_kernel, {1, kThreads}, args.stream, of_rows, prediction.shape[0],
+               args.inputs[kSeqOffsets].as<int32_t>(), weights.as<float>(), weights.shape[0], width,
+               args.outputs[0].as<float>(), args.outputs[1].as<float>());
 }
 
 void mean_squared_error_grad_cuda(const KernelArgs& args) {

@@ -10,14 +10,16 @@ using namespace spillway::ops::testing;
 
 namespace {
 
-// Returns the mean of each sequence.
+// Returns the mean of each sequence, without the elements that lie outside of the tokens.
 Numbers reference_errors(const std::vector<Numbers>& in, size_t width) {
   Numbers means;
   for (size_t s = 0; s < in[2].size(); ++s) {
-    const auto begin = static_cast<size_t>(in[3][s]) * width, end = static_cast<size_t>(in[3][s + 1]) * width;
+    const double begin = in[3][s] * static_cast<double>(width), end = in[3][s + 1] * static_cast<double>(width);
     double sum = 0;
-    for (size_t i = begin; i < end; ++i) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
-    means.push_back(end > begin ? sum / static_cast<double>(end - begin) : 0);
+    for (size_t i = 0; i < in[0].size(); ++i)
+      if (const auto at = static_cast<double>(i); begin <= at && at < end)
+        sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
+    means.push_back(end > begin ? sum / (end - begin) : 0);
   }
   return means;
 }
@@ -56,6 +58,11 @@ TEST_CASE("the weighted mean squared error and its gradient agree with float64, 
       }
     }
   }
+}
+
+TEST_CASE("of sequences that reach beyond the tokens, those that are there have their share of the mean") {
+  for (const Numbers& offsets : {Numbers{-5, 3, 3, 14}, {-9, -2, 4, 9}, {-20, -10, -1, 0}, {0, 4, 12, 30}})
+    check_operation(error_case(9, 21, 3, offsets, DType::kF32, DType::kF32));
 }
 
 TEST_CASE("each sequence's own error is told, too, without its weight") {

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/math.h"
+
 namespace spillway::train {
 namespace {
 
@@ -32,7 +34,7 @@ class ClipData final : public RunData {
     ClipOrder order = order_;
     order.size = length.epoch;
     return std::make_unique<ClipFeed>(clips_, sets_.training, order, position.step, length.total_steps,
-                                      RankPart{ranks.rank(), ranks.size()}, listeners_.sample);
+                                      part_of(ranks, job_.config.ranks.context), listeners_.sample);
   }
   void sample(TrainingSession& session, int64_t step) const override {
     if (!listeners_.clips) return;
@@ -45,6 +47,11 @@ class ClipData final : public RunData {
   }
 
  private:
+  // Returns the part of a group of `together` ranks, which share their clips.
+  [[nodiscard]] static RankPart part_of(const Ranks& ranks, int64_t together) {
+    return {narrow<int>(ranks.rank() / together), narrow<int>(ranks.groups_of(together))};
+  }
+
   const Job& job_;
   const ClipJob& clips_;
   const ClipSets& sets_;

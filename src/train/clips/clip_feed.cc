@@ -7,6 +7,8 @@
 #include "base/index.h"
 #include "base/math.h"
 #include "data/clips/clip_batch.h"
+#include "data/clips/clip_draws.h"
+#include "data/clips/clip_sample.h"
 
 namespace spillway::train {
 
@@ -112,12 +114,17 @@ data::ClipTurns training_turns(const ClipOrder& order, const ClipSet& set, int64
 ClipFeed::ClipFeed(const ClipJob& job, const ClipSet& set, const ClipOrder& order, int64_t first_step,
                    int64_t total_steps, RankPart part, std::function<void(const SampleSeen&)> on_sample)
     : job_(job),
+      set_(set),
       order_(order),
+      part_(part),
       stream_(set.rows, job.flow, training_turns(order, set, first_step, total_steps, part),
               samples_in_flight(order.size.batch_lines)),
       on_sample_(std::move(on_sample)) {}
 
-void ClipFeed::begin(int64_t step) { step_ = step; }
+void ClipFeed::begin(int64_t step) {
+  step_ = step;
+  next_ = part_.rank;
+}
 
 StepTotals ClipFeed::totals() const {
   const int64_t samples = order_.samples_of(step_);
@@ -126,14 +133,28 @@ StepTotals ClipFeed::totals() const {
 
 std::span<const data::MicroBatch> ClipFeed::micro_batch(int64_t index) {
   batch_.clear();
+  if (index != next_) {
+    add(any_sample(), index);
+    return std::span(&batch_, 1);
+  }
+  next_ += part_.size;
   const int64_t left = order_.samples_of(step_) - index * order_.size.batch_lines;
   for (int64_t i = 0; i < std::min(left, order_.size.batch_lines); ++i) {
     const std::optional<data::ClipSample> sample = stream_.next();
     SPILLWAY_CHECK(sample.has_value(), "no sample for step {}", step_);
-    data::add_to_micro_batch(batch_, *sample, job_.demands);
-    samples_.push_back({step_ + 1, index, sample->row, sample->timestep, sample->sigma, sample->text_dropped});
+    add(*sample, index);
   }
   return std::span(&batch_, 1);
+}
+
+data::ClipSample ClipFeed::any_sample() const {
+  const int64_t row = set_.chosen.front();
+  return data::prepare_sample(set_.rows->read(row), row, job_.flow, data::make_flow_table(job_.flow.flow_shift), 0);
+}
+
+void ClipFeed::add(const data::ClipSample& sample, int64_t index) {
+  data::add_to_micro_batch(batch_, sample, job_.demands);
+  samples_.push_back({step_ + 1, index, sample.row, sample.timestep, sample.sigma, sample.text_dropped});
 }
 
 std::vector<double> ClipFeed::observe(const Observation& seen) {

@@ -43,7 +43,7 @@ struct ClipOrder {
 };
 [[nodiscard]] ClipOrder clip_order(const config::Config& config, const ClipSet& set);
 
-// The part of a job over several ranks that a feed is for.
+// The part of a job over several ranks, or groups of ranks that share clips, that a feed is for.
 struct RankPart {
   int rank = 0, size = 1;
 };
@@ -62,18 +62,26 @@ class ClipFeed final : public StepFeed {
 
   void begin(int64_t step) override;
   [[nodiscard]] StepTotals totals() const override;
+  // For a micro-batch that is not the next one of the part, which stands in for one that does not count, returns one
+  // of any clip.
   [[nodiscard]] std::span<const data::MicroBatch> micro_batch(int64_t index) override;
   [[nodiscard]] std::vector<double> observe(const Observation& seen) override;
   void add_observed(std::span<const double> numbers) override;
 
  private:
+  [[nodiscard]] data::ClipSample any_sample() const;
+  void add(const data::ClipSample& sample, int64_t index);
+
   const ClipJob& job_;
+  const ClipSet& set_;
   ClipOrder order_;
+  RankPart part_;
   data::ClipStream stream_;
   std::function<void(const SampleSeen&)> on_sample_;
   data::MicroBatch batch_;
   std::deque<SampleSeen> samples_;  // of the micro-batches that were fetched and not observed yet
   int64_t step_ = 0;
+  int64_t next_ = 0;  // micro-batch of the step that is of this part
 };
 
 struct EvaluationTurns;
