@@ -40,7 +40,8 @@ Arguments of_ppo(const TinyJob& job) {
          Arguments{"--base_model",       preference_golden("model").string(),
                    "--tokenizer_config", preference_golden("model").string(),
                    "--value_model_path", preference_golden("reward_model").string(),
-                   "--num_mini_batches", "1"};
+                   "--num_mini_batches", "1",
+                   "--sequence_len",     "32"};
 }
 
 // Writes a copy of a model or an adapter in which one weight differs.

@@ -231,7 +231,7 @@ TEST_CASE("preferences of shared sequences have the losses, metrics and norms of
        {"dpo_sigmoid_lora", "dpo_mix_full", "dpo_ld_alpha_lora", "dpo_weighting_lora", "dpo_aot_unpaired_lora",
         "dpo_sync_full", "dpo_other_lora", "kto_kto_lora", "kto_apo_zero_unpaired_full", "orpo_lora",
         "cpo_sigmoid_full", "simpo_alpha1_lora", "reward_centred_lora", "reward_margin_lora", "process_full"}) {
-    CAPTURE(test);
+    CAPTURE(std::string(test));
     const TinyJob job;
     train_preferences(job, "one", test, 1, 1, {});
     train_preferences(job, "two", test, 1, 2, {});
@@ -241,7 +241,7 @@ TEST_CASE("preferences of shared sequences have the losses, metrics and norms of
 
 TEST_CASE("groups that share sequences deal out preferences, and rows that the reference scores before training") {
   for (const char* test : {"dpo_sigmoid_full", "dpo_precompute_full", "kto_kto_full"}) {
-    CAPTURE(test);
+    CAPTURE(std::string(test));
     const TinyJob job;
     train_preferences(job, "one", test, 1, 1, {});
     train_preferences(job, "groups", test, 2, 2, {});
@@ -261,7 +261,7 @@ TEST_CASE("what is learnt from completions of shared sequences has the numbers o
         "online_rl/cases/entropy_adaptive_top_lora", "online_rl/cases/vespo_twice_lora", "online_rl/cases/sync_full",
         "online_rl/cases/rloo_clip_lora", "online_rl/cases/online_dpo_cut_lora", "ppo/cases/mini_batches_lora",
         "ppo/cases/k3_whitened_lora"}) {
-    CAPTURE(test);
+    CAPTURE(std::string(test));
     const TinyJob job;
     train_golden(job, "one", test, 1, 1, kOnline);
     train_golden(job, "two", test, 1, 2, kOnline);
@@ -272,7 +272,7 @@ TEST_CASE("what is learnt from completions of shared sequences has the numbers o
 
 TEST_CASE("groups that share sequences deal out rounds of completions, and plans change no bit of them") {
   for (const char* test : {"online_rl/cases/grpo_full", "ppo/cases/mini_batches_full"}) {
-    CAPTURE(test);
+    CAPTURE(std::string(test));
     const TinyJob job;
     train_golden(job, "one", test, 1, 1, kOnline);
     train_golden(job, "groups", test, 2, 2, kOnline);
