@@ -167,7 +167,10 @@ TEST_CASE("ranks share sequences in groups, which share out the micro-batches") 
             .find("context_parallel_size] expected a divisor of the number of "
                   "ranks, 4, got 3") != std::string::npos);
   CHECK(ranks_error("sp_size: 4\n", 2).find("sp_size] expected a divisor") != std::string::npos);
-  CHECK(first_problem(check_online("context_parallel_size: 2\n", 2)).empty());
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 2))
+            .find("context_parallel_size] expected 1 beside "
+                  "online reinforcement learning, got 2") != std::string::npos);
+  CHECK(first_problem(check_online("context_parallel_size: 2\n", 1)).empty());
 }
 
 TEST_CASE("what several ranks cannot split yet says so, and one rank does without") {

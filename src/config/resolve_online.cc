@@ -42,8 +42,7 @@ Loss loss_of(const Resolution& r, const OnlineLossName<Loss> (&losses)[kCount]) 
                     nearest.empty() ? "write one of them" : fmt::format("did you mean {}?", nearest));
 }
 
-// A round is whole micro-batches and whole groups. steps_per_generation counts the micro-batches of one
-// rank, or of a group that shares its sequences.
+// A round is whole micro-batches and whole groups. steps_per_generation counts the micro-batches of one rank.
 void resolve_round(const Resolution& r, const RankSettings& ranks, const BatchSettings& batches,
                    OnlineSettings& online) {
   const Spelled& keys = r.keys;
@@ -63,9 +62,8 @@ void resolve_round(const Resolution& r, const RankSettings& ranks, const BatchSe
         r.where("num_generations"),
         "expected at least 2, got {}: a completion is measured against the others of its prompt; raise it",
         online.num_generations);
-  const int64_t groups = ranks.groups();
   online.steps_per_generation =
-      keys.steps_per_generation ? *keys.steps_per_generation * groups : batches.gradient_accumulation_steps;
+      keys.steps_per_generation ? *keys.steps_per_generation * ranks.count : batches.gradient_accumulation_steps;
   if (keys.generation_batch_size) {
     r.exclude("generation_batch_size", true, "steps_per_generation", true);
     if (*keys.generation_batch_size % micro != 0)
@@ -76,10 +74,10 @@ void resolve_round(const Resolution& r, const RankSettings& ranks, const BatchSe
   }
   const int64_t round = online.round_size(micro);
   if (round % online.num_generations == 0) return;
-  std::string steps = fmt::format("{}", online.steps_per_generation);
-  if (groups > 1 && !keys.generation_batch_size)
-    steps = fmt::format("{} x {} {}", online.steps_per_generation / groups, groups,
-                        ranks.context > 1 ? "groups of ranks" : "ranks");
+  const bool is_of_ranks = ranks.count > 1 && !keys.generation_batch_size;
+  const std::string steps = is_of_ranks
+                                ? fmt::format("{} x {} ranks", online.steps_per_generation / ranks.count, ranks.count)
+                                : fmt::format("{}", online.steps_per_generation);
   throw input_error(r.where(keys.generation_batch_size ? "generation_batch_size" : "num_generations"),
                     "expected a round of {} completions (micro_batch_size {} x steps_per_generation {}) to be whole "
                     "groups, got groups of {}; change one of these numbers",

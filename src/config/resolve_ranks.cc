@@ -24,6 +24,11 @@ int64_t context_of(const Resolution& r, int64_t ranks) {
   if (ranks % context != 0)
     throw input_error(r.where(kKey), "expected a divisor of the number of ranks, {}, got {}; change it, or remove it",
                       ranks, context);
+  if (is_online(keys))
+    r.not_yet(kKey,
+              fmt::format("1 beside online reinforcement learning, got {}; ranks that give each other the scores of a "
+                          "completion's tokens are",
+                          context));
   return context;
 }
 

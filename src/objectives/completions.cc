@@ -6,6 +6,7 @@
 #include "base/index.h"
 #include "base/log.h"
 #include "base/math.h"
+#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
@@ -66,7 +67,9 @@ LossColumn number_column(std::string_view name) { return {{name, fill_ones}, one
 
 ValueId sum_of_sequences(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token, ValueId weights,
                          int64_t which, int64_t of) {
-  return ops::sequence_sum(builder, per_token, weights, inputs.sequence_offsets(), inputs.sequences(which, of));
+  const ValueId sum = ops::sequence_sum(builder, per_token, weights, inputs.sequence_offsets(),
+                                        {.axis = kRowAxis, .first = which, .stride = of});
+  return inputs.context_ranks() == 1 ? sum : ops::sum_over_ranks(builder, sum, inputs.context_ranks());
 }
 
 CompletionScores::CompletionScores(Builder& builder, const ObjectiveInputs& inputs, int64_t sequences_per_row)

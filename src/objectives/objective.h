@@ -17,7 +17,6 @@
 #include "model/model.h"
 #include "objectives/metrics.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
-#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::config {
 struct EntropyWeight;
@@ -83,10 +82,6 @@ class ObjectiveInputs {
   // offsets may lie before these rows, or behind them.
   [[nodiscard]] ValueId sequence_offsets() const {
     return column(context_ranks_ > 1 ? kOwnOffsets.name : kSeqOffsets.name);
-  }
-  // Returns the sequences that rows stand for: number `which` of the `of` sequences of each.
-  [[nodiscard]] ops::SequencesOfRows sequences(int64_t which = 0, int64_t of = 1) const {
-    return {.axis = kRowAxis, .first = which, .stride = of, .ranks = context_ranks_};
   }
   void add_score(std::string_view name, ValueId value) { scores_.emplace_back(name, value); }
 

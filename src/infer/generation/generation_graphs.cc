@@ -52,7 +52,6 @@ CachedGraph build(const Model& model, ModelOptions options, int64_t tokens, int6
   if (adopted != nullptr) builder.adopt(*adopted);
   options = options.without_dropout();
   options.tokens = tokens;
-  options.context_ranks = 1;  // each rank has sequences of its own
   result.model = model.text()->build_cached(builder, options, rows, use);
   if (use == CacheUse::kDecode) result.choice = append_choice(builder, result.model.logits);
   return result;

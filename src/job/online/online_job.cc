@@ -260,7 +260,7 @@ void OnlineJob::count_runs(const Job& job, std::span<JobProgram> programs) const
       case Kind::kEvaluation:
         break;
       case Kind::kScoring:
-        program.runs_per_round = static_cast<double>(div_ceil(online.steps_per_generation, job.config.ranks.groups()));
+        program.runs_per_round = static_cast<double>(div_ceil(online.steps_per_generation, job.config.ranks.count));
         break;
       case Kind::kReward:
         program.runs_per_round =
@@ -288,7 +288,7 @@ std::optional<PlanContext::Generation> OnlineJob::forecast(const Job& job, std::
 void OnlineJob::add_to_smaller_batches(const config::LoadedConfig& loaded, int64_t parts,
                                        std::vector<config::ConfigOverride>& change) const {
   if (!loaded.given.contains("steps_per_generation")) return;
-  const int64_t steps = loaded.config.online->steps_per_generation / loaded.config.ranks.groups() * parts;
+  const int64_t steps = loaded.config.online->steps_per_generation / loaded.config.ranks.count * parts;
   change.push_back({spelled_key(loaded, "steps_per_generation"), fmt::format("{}", steps)});
 }
 

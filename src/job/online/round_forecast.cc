@@ -71,7 +71,7 @@ PlanContext::Generation forecast_round(const Job& job, std::span<const JobProgra
   PlanContext::Generation result{
       .tokens = online.round_size(job.config.batches.micro_batch_size) * online.completions.max_tokens,
       .micro_batches = static_cast<double>(online.steps_per_generation * online.num_iterations) /
-                       static_cast<double>(job.config.ranks.groups())};
+                       static_cast<double>(job.config.ranks.count)};
   double decoded = 0;
   for (const JobProgram& program : programs) {
     if (!program.generates()) continue;

@@ -58,8 +58,7 @@ class Grpo final : public OnlineObjective {
                    .weights = in.column(kLossWeights),
                    .advantages = in.column(kAdvantages),
                    .tokens = in.column(kCompletionTokens),
-                   .seq_offsets = in.sequence_offsets(),
-                   .sequences = in.sequences()});
+                   .seq_offsets = in.sequence_offsets()});
     const ValueId total = loss.total(rewards_entropy() ? in.column(kEntropyCoef) : kNone);
     std::vector<ValueId> observed = {sum(b, in, token.entropy),
                                      sum(b, in, loss.kl(), mask),

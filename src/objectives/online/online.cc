@@ -70,11 +70,11 @@ ops::LogProb OnlineObjective::tokens(Builder& builder, const ObjectiveInputs& in
 }
 
 ValueId OnlineObjective::sum(Builder& builder, const ObjectiveInputs& inputs, ValueId per_token, ValueId weights) {
-  return ops::sequence_sum(builder, per_token, weights, inputs.sequence_offsets(), inputs.sequences());
+  return ops::sequence_sum(builder, per_token, weights, inputs.sequence_offsets(), {.axis = kRowAxis});
 }
 
 ValueId OnlineObjective::spread(Builder& builder, const ObjectiveInputs& inputs, ValueId per_row) {
-  return ops::sequence_spread(builder, per_row, kNone, inputs.sequence_offsets(), inputs.sequences());
+  return ops::sequence_spread(builder, per_row, kNone, inputs.sequence_offsets(), {.axis = kRowAxis});
 }
 
 std::shared_ptr<const OnlineObjective> online_objective(const config::OnlineSettings& settings, int64_t accumulation) {

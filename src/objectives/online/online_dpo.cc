@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/row_sum/row_sum.h"
+#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
 namespace {
@@ -54,7 +55,8 @@ class OnlineDpo final : public OnlineObjective {
   [[nodiscard]] Loss append(Builder& b, const ObjectiveInputs& in, ValueId scale) const override {
     const ValueId policy = tokens(b, in).log_prob, reference = in.score(kRefLogps);
     const auto sum = [&](ValueId per_token, int64_t which) {
-      return sum_of_sequences(b, in, per_token, kNone, which, 2);
+      return ops::sequence_sum(b, per_token, kNone, in.sequence_offsets(),
+                               {.axis = kRowAxis, .first = which, .stride = 2});
     };
     const ValueId chosen = sum(policy, 0), rejected = sum(policy, 1);
     const ValueId chosen_ratio = pw::sub(b, chosen, sum(reference, 0));

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
+#include "objectives/objective.h"
 #include "ops/pointwise/pointwise.h"
 #include "ops/quantile_mask/quantile_mask.h"
 #include "ops/row_sum/row_sum.h"
+#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
 namespace {
@@ -58,24 +59,18 @@ GrpoLoss::GrpoLoss(Builder& builder, const config::OnlineSettings& settings, con
   ratio_ = has_delta ? pw::min_with(b_, full_ratio_, *settings.delta) : full_ratio_;
   acting_ = in_.mask;
   if (settings.top_entropy_quantile < 1)
-    acting_ = ops::quantile_mask(b_, pw::detach(b_, in_.entropy), in_.mask, 1 - settings.top_entropy_quantile,
-                                 in_.sequences.ranks);
+    acting_ = ops::quantile_mask(b_, pw::detach(b_, in_.entropy), in_.mask, 1 - settings.top_entropy_quantile);
   zero_ = pw::affine(b_, in_.mask, 0);
   kl_ = zero_;
 }
 
 ValueId GrpoLoss::spread(ValueId per_row) {
-  return ops::sequence_spread(b_, per_row, kNone, in_.seq_offsets, in_.sequences);
+  return ops::sequence_spread(b_, per_row, kNone, in_.seq_offsets, {.axis = kRowAxis});
 }
 
 ValueId GrpoLoss::row_mean(ValueId per_token) {
-  const ValueId sum = ops::sequence_sum(b_, per_token, kNone, in_.seq_offsets, in_.sequences);
+  const ValueId sum = ops::sequence_sum(b_, per_token, kNone, in_.seq_offsets, {.axis = kRowAxis});
   return pw::div(b_, sum, pw::max_with(b_, in_.tokens, 1));
-}
-
-ValueId GrpoLoss::total_of(ValueId per_token) {
-  const ValueId sum = ops::row_sum(b_, per_token);
-  return in_.sequences.ranks == 1 ? sum : ops::sum_over_ranks(b_, sum, in_.sequences.ranks);
 }
 
 ValueId GrpoLoss::total(ValueId entropy_coef) {
@@ -83,10 +78,10 @@ ValueId GrpoLoss::total(ValueId entropy_coef) {
   if (settings_.off_policy_mask_threshold) loss = pw::mul(b_, loss, spread(is_on_policy()));
   if (acting_ != in_.mask) loss = pw::mul(b_, loss, acting_);
   if (in_.ref_log_prob != kNone) loss = add_reference(loss);
-  const ValueId total = total_of(pw::mul(b_, loss, in_.weights));
+  const ValueId total = ops::row_sum(b_, pw::mul(b_, loss, in_.weights));
   if (entropy_coef == kNone) return total;
-  const ValueId sum = total_of(pw::mul(b_, in_.entropy, acting_));
-  const ValueId mean = pw::div(b_, sum, pw::max_with(b_, total_of(acting_), 1));
+  const ValueId sum = ops::row_sum(b_, pw::mul(b_, in_.entropy, acting_));
+  const ValueId mean = pw::div(b_, sum, pw::max_with(b_, ops::row_sum(b_, acting_), 1));
   return pw::sub(b_, total, pw::mul(b_, mean, entropy_coef));
 }
 
@@ -127,7 +122,7 @@ ValueId GrpoLoss::weighted_log_prob(ValueId weight) {
 // is 0.
 ValueId GrpoLoss::gamma_weight() {
   const ValueId near = clamp(b_, pw::detach(b_, log_ratio_), -20, 20);
-  const ValueId sum = ops::sequence_sum(b_, near, kNone, in_.seq_offsets, in_.sequences);
+  const ValueId sum = ops::sequence_sum(b_, near, kNone, in_.seq_offsets, {.axis = kRowAxis});
   const ValueId log_w = clamp(b_, sum, std::log(1e-8), 20), w = pw::exp(b_, log_w);
   const auto phi = [&](double k, double lambda, ValueId is_chosen) {
     const double rate = std::max(lambda, 1e-4);

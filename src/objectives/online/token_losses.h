@@ -4,7 +4,6 @@
 
 #include "config/online_settings.h"
 #include "graph/builder.h"
-#include "ops/sequence_sum/sequence_sum.h"
 
 namespace spillway::train {
 
@@ -37,7 +36,6 @@ struct GrpoTokens {
   // f32 [rows].
   ValueId advantages = kNone, tokens = kNone;
   ValueId seq_offsets = kNone;
-  ops::SequencesOfRows sequences;
 };
 
 class GrpoLoss {
@@ -61,8 +59,6 @@ class GrpoLoss {
  private:
   [[nodiscard]] ValueId spread(ValueId per_row);
   [[nodiscard]] ValueId row_mean(ValueId per_token);
-  // Returns the sum over all tokens of the micro-batch, f32 [1].
-  [[nodiscard]] ValueId total_of(ValueId per_token);
   [[nodiscard]] ValueId policy_loss();
   [[nodiscard]] ValueId clipped_loss();
   [[nodiscard]] ValueId sapo_loss();

@@ -2,7 +2,6 @@
 
 #include "backend/kernel.h"
 #include "ops/check.h"
-#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/optional_kernel.h"
 
 namespace spillway::ops {
@@ -20,25 +19,14 @@ std::vector<ValueType> infer(TypeList inputs, const Attributes&) {
   return {*inputs[0]};
 }
 
-// Returns the bytes of the numbers that count, f32.
-int64_t workspace_bytes(TypeList inputs, TypeList, const Attributes&, int) {
-  return (inputs[2] != nullptr ? inputs[2] : inputs[0])->bytes();
-}
-
-const OpDef kQuantileMask{.name = "quantile_mask",
-                          .infer = infer,
-                          .cost = memory_cost,
-                          .workspace_bytes = workspace_bytes,
-                          .cpu = quantile_mask_cpu,
-                          .cuda = quantile_mask_cuda};
+const OpDef kQuantileMask{
+    .name = "quantile_mask", .infer = infer, .cost = memory_cost, .cpu = quantile_mask_cpu, .cuda = quantile_mask_cuda};
 
 }  // namespace
 }  // namespace quantile_mask_op
 
-ValueId quantile_mask(Builder& builder, ValueId x, ValueId mask, double q, int64_t ranks) {
-  const auto of_ranks = [&](ValueId numbers) { return ranks == 1 ? kNone : numbers_of_ranks(builder, numbers, ranks); };
-  return builder.append_one(quantile_mask_op::kQuantileMask, {x, mask, of_ranks(x), of_ranks(mask)},
-                            {{"q", q}, {"ranks", ranks}});
+ValueId quantile_mask(Builder& builder, ValueId x, ValueId mask, double q) {
+  return builder.append_one(quantile_mask_op::kQuantileMask, {x, mask}, {{"q", q}});
 }
 
 }  // namespace spillway::ops

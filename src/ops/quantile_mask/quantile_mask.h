@@ -10,9 +10,7 @@ namespace spillway::ops {
 // Between two numbers the quantile is interpolated linearly, in f32, as torch.quantile does. Not differentiable. NaN
 // counts as the largest.
 //
-// Where `ranks` neighbours share the tokens, each with as many rows in use, the quantile is that of all of them.
-//
 // On a GPU every number is compared with every other, which suits the tokens of a micro-batch.
-[[nodiscard]] ValueId quantile_mask(Builder& builder, ValueId x, ValueId mask, double q, int64_t ranks = 1);
+[[nodiscard]] ValueId quantile_mask(Builder& builder, ValueId x, ValueId mask, double q);
 
 }  // namespace spillway::ops

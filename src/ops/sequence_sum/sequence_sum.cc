@@ -5,7 +5,6 @@
 #include "backend/kernel.h"
 #include "graph/autodiff.h"
 #include "ops/check.h"
-#include "ops/collectives/sum_over_ranks/sum_over_ranks.h"
 #include "ops/optional_kernel.h"
 #include "ops/sequence_sum/operands.h"
 
@@ -20,7 +19,6 @@ namespace sequence_sum_op {
 namespace {
 
 constexpr std::string_view kName = "sequence_sum";
-constexpr std::string_view kRanks = "ranks";  // only where there are several
 
 ValueType row_numbers(const Attributes& attributes) {
   return {DType::kF32, {attributes.integer("rows")}, static_cast<AxisId>(attributes.integer(kAxisAttribute))};
@@ -55,8 +53,7 @@ std::vector<ValueType> infer_spread(TypeList inputs, const Attributes& attribute
 SequencesOfRows rows_of(const Attributes& attributes) {
   return {.axis = static_cast<AxisId>(attributes.integer(kAxisAttribute)),
           .first = attributes.integer("first"),
-          .stride = attributes.integer("stride"),
-          .ranks = attributes.integer_or(kRanks, 1)};
+          .stride = attributes.integer("stride")};
 }
 
 void refuse_trained_weights(const VjpContext& context, std::string_view name) {
@@ -101,21 +98,18 @@ const OpDef kSequenceSum{.name = kName,
                          .cuda = sequence_sum_cuda};
 
 Attributes attributes_of(Builder& builder, const SequencesOfRows& rows) {
-  Attributes attributes = {{"rows", builder.graph().axis(rows.axis).capacity},
-                           {kAxisAttribute, static_cast<int64_t>(rows.axis)},
-                           {"first", rows.first},
-                           {"stride", rows.stride}};
-  if (rows.ranks > 1) attributes.add(kRanks, rows.ranks);
-  return attributes;
+  return {{"rows", builder.graph().axis(rows.axis).capacity},
+          {kAxisAttribute, static_cast<int64_t>(rows.axis)},
+          {"first", rows.first},
+          {"stride", rows.stride}};
 }
 
 }  // namespace
 }  // namespace sequence_sum_op
 
 ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets, const SequencesOfRows& rows) {
-  const ValueId sum = builder.append_one(sequence_sum_op::kSequenceSum, {x, weights, seq_offsets},
-                                         sequence_sum_op::attributes_of(builder, rows));
-  return rows.ranks == 1 ? sum : sum_over_ranks(builder, sum, rows.ranks);
+  return builder.append_one(sequence_sum_op::kSequenceSum, {x, weights, seq_offsets},
+                            sequence_sum_op::attributes_of(builder, rows));
 }
 
 ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,

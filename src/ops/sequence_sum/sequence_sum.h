@@ -11,7 +11,6 @@ namespace spillway::ops {
 struct SequencesOfRows {
   AxisId axis = kNoAxis;
   int64_t first = 0, stride = 1;
-  int64_t ranks = 1;  // neighbours that share the sequences, and have the same rows
 };
 
 //   x            f32 [T] or [T, 1], per token
@@ -25,16 +24,12 @@ struct SequencesOfRows {
 // on its sequence alone. The gradient is x's, not the weights'; tokens of sequences that no row in use takes get 0.
 // Throws InputError if a row would lie beyond max_sequences. REQUIRES: first >= 0, stride >= 1; x follows the axis
 // before rows.axis, or the first axis if rows have none.
-//
-// Where ranks share the sequences, all of them have the sums of whole ones, with the same bits, and must compute the
-// same of them; x's gradient is that of each one's own tokens.
 [[nodiscard]] ValueId sequence_sum(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                    const SequencesOfRows& rows);
 
 // Spreads numbers of rows over tokens, the reverse of sequence_sum. Each token of a row's sequence gets the row's
 // number in x, f32 [R] along rows.axis, times the token's weight if there are weights: f32 [T], 0 for tokens of
-// sequences that no row in use takes. The gradient is x's, not the weights': where ranks share the sequences, it is
-// that of the tokens of all of them.
+// sequences that no row in use takes. The gradient is x's, not the weights'.
 [[nodiscard]] ValueId sequence_spread(Builder& builder, ValueId x, ValueId weights, ValueId seq_offsets,
                                       const SequencesOfRows& rows);
 

@@ -42,7 +42,7 @@ void RolloutFeed::score(std::vector<Completion>& completions) {
       for (const ScorePass& pass : passes) text.add_list(scores_of(one, pass.by));
     return text.take();
   };
-  ranks_.deal(div_ceil(all, size), job_.config.ranks.context, scored, [&](int64_t i, std::string_view text) {
+  ranks_.deal(div_ceil(all, size), 1, scored, [&](int64_t i, std::string_view text) {
     TextReader reader(text);
     for (Completion& one : group(i))
       for (const ScorePass& pass : passes) scores_of(one, pass.by) = reader.take_list<float>();

@@ -60,12 +60,10 @@ const OpDef kSumOfRanks{.name = "sum_of_ranks",
 }  // namespace
 }  // namespace sum_of_ranks_op
 
-ValueId numbers_of_ranks(Builder& builder, ValueId x, int64_t ranks) {
-  return builder.append_one(sum_of_ranks_op::kNumbersOfRanks, {x}, {{"ranks", ranks}});
-}
-
 ValueId sum_over_ranks(Builder& builder, ValueId x, int64_t ranks) {
-  return builder.append_one(sum_of_ranks_op::kSumOfRanks, {x, numbers_of_ranks(builder, x, ranks)}, {{"ranks", ranks}});
+  using namespace sum_of_ranks_op;
+  const ValueId numbers = builder.append_one(kNumbersOfRanks, {x}, {{"ranks", ranks}});
+  return builder.append_one(kSumOfRanks, {x, numbers}, {{"ranks", ranks}});
 }
 
 }  // namespace spillway::ops

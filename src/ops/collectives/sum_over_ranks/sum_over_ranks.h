@@ -11,8 +11,4 @@ namespace spillway::ops {
 // ranks >= 2.
 [[nodiscard]] ValueId sum_over_ranks(Builder& builder, ValueId x, int64_t ranks);
 
-// Returns x, f32, of each of the ranks of this rank's group, one behind the other in as many places as x has room for:
-// f32 [ranks * elements]. What is behind the rows in use of each is undefined. Not differentiable. REQUIRES: as above.
-[[nodiscard]] ValueId numbers_of_ranks(Builder& builder, ValueId x, int64_t ranks);
-
 }  // namespace spillway::ops
