@@ -43,7 +43,7 @@ class ExpertJoiner {
   }
 
  private:
-  // What an operation on one weight of a bundle has in common with those on the others: the bundle, the operation and
+  // The properties that operations on the weights of a bundle have in common: the bundle, the operation and
   // what it reads, bundles in place of their values.
   using Likeness = std::pair<const OpDef*, std::vector<int64_t>>;
 

@@ -37,17 +37,18 @@ bool Evaluator::add_rows(EvaluationFeed& rows, MetricSums& sums) {
   for (int64_t first = 0, count = 0; (count = take_group(rows)) > 0; first += count) {
     if (ranks_.interrupted()) return false;
     ranks_.take_turns(
-        count, job_.config.ranks.context, [&] { return metrics_of_group(rows, first); }, add);
+        count, job_.config.ranks.context, [&] { return metrics_of_group(rows, first, count); }, add);
   }
   return true;
 }
 
-// Computes the group that was taken, of micro-batches from `first` on, and returns the metrics of each as a text.
-std::string Evaluator::metrics_of_group(EvaluationFeed& rows, int64_t first) {
+// Computes the group that was taken, of `count` micro-batches of all ranks from `first` on, and returns the metrics of
+// each of this rank's as a text; of one that does not count, none.
+std::string Evaluator::metrics_of_group(EvaluationFeed& rows, int64_t first, int64_t count) {
   const std::span<const double> losses = session_.evaluate_group(group_.views());
   TextWriter text;
   int64_t number = first + ranks_.rank() / job_.config.ranks.context;
-  for (size_t i = 0; i < group_.size(); ++i, number += dealt()) {
+  for (size_t i = 0; i < group_.size() && number < first + count; ++i, number += dealt()) {
     Contribution mine;
     MetricSums own;
     own.record(&mine.metrics);

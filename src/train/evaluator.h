@@ -36,7 +36,7 @@ class Evaluator {
  private:
   bool add_rows(EvaluationFeed& rows, MetricSums& sums);
   [[nodiscard]] int64_t take_group(EvaluationFeed& rows);
-  [[nodiscard]] std::string metrics_of_group(EvaluationFeed& rows, int64_t first);
+  [[nodiscard]] std::string metrics_of_group(EvaluationFeed& rows, int64_t first, int64_t count);
   [[nodiscard]] int64_t dealt() const { return ranks_.groups_of(job_.config.ranks.context); }
 
   const Job& job_;
