@@ -1,3 +1,0 @@
-#include "base/json_templates.h"
-
-SPILLWAY_JSON_TEMPLATES(template, nlohmann::json, std::map)
