@@ -58,10 +58,10 @@ fs::path changed_copy(const fs::path& from, const fs::path& to) {
 
 }  // namespace
 
-TEST_CASE("a rank that trains other weights than rank 0 ends all of them with its name") {
+TEST_CASE("a rank with a model of other sizes than rank 0's ends all of them with its name") {
   const TinyJob job;
-  const std::string other = (source_folder() / "tests/golden/ppo/value_model").string();  // of other sizes
-  check_said(said_of_unlike(job, "run", of_ppo(job), {"--value_model_path", other}), "trained weights");
+  const std::string other = (source_folder() / "tests/golden/ppo/value_model").string();
+  check_said(said_of_unlike(job, "run", of_ppo(job), {"--value_model_path", other}), "value_model_path");
 }
 
 TEST_CASE("a rank with other contents in a folder that the run begins with ends all of them with its name") {
