@@ -253,7 +253,8 @@ void OnlineJob::count_runs(const Job& job, std::span<JobProgram> programs) const
   using Kind = JobProgram::Kind;
   const config::OnlineSettings& online = *job.config.online;
   const int64_t longest = online.completions.max_tokens;
-  const auto prompts = static_cast<double>(completions_of_rank / online.num_generations * (sequence_len - longest - 1));
+  const int64_t groups = completions_of_rank / online.num_generations;  // of a rank, whole
+  const auto prompts = static_cast<double>(groups * (sequence_len - longest - 1));
   for (JobProgram& program : programs) {
     const int64_t room = program.graph.tokens();
     switch (program.kind) {
